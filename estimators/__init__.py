@@ -1,0 +1,5 @@
+"""Estimators: fit, predict, score, explain, in scikit-learn's contract."""
+
+from equipoise.imports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, {})
