@@ -56,17 +56,22 @@ class BootstrapEstimate:
 
 def group_rows(groups: ArrayLike) -> tuple[NDArray, NDArray, NDArray]:
     """Sort rows by group: the row numbers, and where each group starts and how long it is."""
-    if (missing := np.asarray(pd.isna(groups))).any():
+    labels = np.asarray(groups)
+    if (missing := pd.isna(labels)).any():
         raise ValueError(f"groups: missing in row {missing.argmax()}; each row needs a group")
-    _, codes, sizes = np.unique(np.asarray(groups), return_inverse=True, return_counts=True)
+    _, codes, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     return np.argsort(codes, kind="stable"), np.cumsum(sizes) - sizes, sizes
 
 
 def rows_of(chosen: NDArray, order: NDArray, starts: NDArray, sizes: NDArray) -> NDArray:
-    """Row numbers of the chosen groups, one group after the other."""
+    """Row numbers of the chosen groups, ascending.
+
+    Ascending, so that choosing each group once gives the data as they are: BCa counts resamples
+    that equal the estimate, and another order of summation would break such ties at random.
+    """
     lengths = sizes[chosen]
     ends = np.cumsum(lengths)
-    return order[np.arange(ends[-1]) + np.repeat(starts[chosen] - ends + lengths, lengths)]
+    return np.sort(order[np.arange(ends[-1]) + np.repeat(starts[chosen] - ends + lengths, lengths)])
 
 
 @validate_params(
@@ -118,7 +123,7 @@ def cluster_bootstrap(
     ------
     ValueError
         If there are fewer than two clusters, the statistic isn't finite for the data or for some
-        resample, or the BCa interval doesn't exist (a statistic such as the minimum).
+        resample, or the BCa interval doesn't exist (leaving out any one cluster changes nothing).
 
     Notes
     -----
@@ -189,7 +194,8 @@ def cluster_bootstrap(
     if not (np.isfinite(low) & np.isfinite(high)).all():
         raise ValueError(
             "method='bca': the interval doesn't exist for this statistic and these data "
-            "(no spread in the jackknife, or an estimate at the edge of its resamples); "
+            "(leaving out any one cluster changes nothing, or no resample lies on one side of "
+            "the estimate); "
             "allowed here: 'percentile'"
         )
     error = np.where(constant, 0.0, found.standard_error)
