@@ -68,7 +68,11 @@ def measure(case: Case) -> tuple[str, bool]:
     distance = case.get("distance", relative_distance)(*answers)
     judged = case.get("exact", True)
     agrees = not judged or distance <= case.get("tolerance", 1e-10)
-    verdict = f"{distance:.1e}" + ("" if agrees else " DISAGREES") + ("" if judged else " (approximate peer)")
+    verdict = (
+        f"{distance:.1e}"
+        + ("" if agrees else " DISAGREES")
+        + ("" if judged else " (approximate peer)")
+    )
     peer = statistics.median(times[1])
     return f"| {case['name']} | {ours:.4g} s | {peer:.4g} s | {ratio:.3g} | {verdict} |", agrees
 
@@ -97,7 +101,10 @@ def main() -> int:
     paths = [folder / f"bench_{subject}.py" for subject in arguments.subjects] or sorted(
         folder.glob("bench_*.py")
     )
-    lines = [f"Machine: {machine()}. Ratio: the peer's time over ours, median over paired runs.", ""]
+    lines = [
+        f"Machine: {machine()}. Ratio: the peer's time over ours, median over paired runs.",
+        "",
+    ]
     print(lines[0], flush=True)
     all_agree = True
     for path in paths:

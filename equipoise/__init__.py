@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 
 _ROOMS = ("datasets", "estimators", "explainers", "games")
 
-__all__ = ["__version__", "datasets", "estimators", "explainers", "games", "show_versions"]  # noqa: F822
+__all__ = ["__version__", "datasets", "estimators", "explainers", "games", "show_versions"]
 
 
 def __getattr__(name: str) -> ModuleType:
@@ -49,7 +49,8 @@ def show_versions() -> None:
     print(f"python: {sys.version.split()[0]} ({sys.executable})")  # noqa: T201
     print(f"machine: {platform.platform()}")  # noqa: T201
     packages = (
-        "equipoise numpy scipy scikit-learn pandas joblib torch skorch shap imodels numba matplotlib tqdm hypothesis"
+        "equipoise numpy scipy scikit-learn pandas joblib torch skorch shap imodels numba "
+        "matplotlib tqdm hypothesis"
     )
     for package in packages.split():
         try:

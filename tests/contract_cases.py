@@ -1,0 +1,66 @@
+"""How the contract test builds, fits and questions each public class.
+
+A class that isn't listed is taken as it comes: built with its defaults, fitted to small arrays
+(X, y) that suit its tags, asked `explain(X)`, and put through scikit-learn's own checks.
+Add a row where that isn't right:
+
+    "ClassName": Case(
+        make=lambda cls: cls(max_iter=50), fit=lambda: (problem,), explain=lambda args: ()
+    )
+
+`tests/test_contract.py` loads this file by its path.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Case:
+    """A row of the table.
+
+    Attributes
+    ----------
+    make : callable
+        From the class to a configured object; cheap settings, `random_state=0` where there is one.
+    fit : callable or None
+        To the positional arguments of `fit`; None: arrays (X, y) that suit the estimator's tags.
+    explain : callable or None
+        From the arguments of `fit` to those of `explain`; None only with `no_explain` saying why.
+    no_explain : str
+        Why the class has nothing to explain.
+    sklearn_checks : bool
+        Whether scikit-learn's checks apply: `fit` takes arrays (X, y) or (X).
+    expected_failures : mapping
+        Name of a scikit-learn check to the reason why it can't pass.
+    rejects : callable
+        To a list of arguments of `fit` that must be refused with TypeError or ValueError; where
+        `fit` takes arrays, NaN, infinity and wrong lengths are tried besides.
+    """
+
+    make: Callable[[type], Any] = lambda cls: cls()
+    fit: Callable[[], tuple[Any, ...]] | None = None
+    explain: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = lambda args: args[:1]
+    no_explain: str = ""
+    sklearn_checks: bool = True
+    expected_failures: Mapping[str, str] = field(default_factory=dict)
+    rejects: Callable[[], list[tuple[Any, ...]]] = lambda: [(None,), ("not a problem",)]
+
+
+def regression() -> tuple[np.ndarray, np.ndarray]:
+    """60 rows, 3 features, a smooth target."""
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(60, 3))
+    return X, np.sin(X[:, 0]) + X[:, 1]
+
+
+def classification() -> tuple[np.ndarray, np.ndarray]:
+    """60 rows, 3 features, three named classes."""
+    X, target = regression()
+    return X, np.array(["high", "low", "mid"])[np.digitize(target, [-0.5, 0.5]) % 3]
+
+
+CASES: dict[str, Case] = {}
