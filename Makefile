@@ -6,23 +6,24 @@ PY := $(VENV)/bin/python -P
 WORKERS ?= 2
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 STAMP := $(VENV)/.installed
+comma := ,
 
 .PHONY: tour test test-all lint bench docs clean
 
 define install
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$(1)]"
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e "$(1)"
 	touch $@
 endef
 
 $(STAMP)-tour: pyproject.toml constraints.txt
-	$(call install,data)
+	$(call install,.)
 
 $(STAMP)-test: pyproject.toml constraints.txt
-	$(call install,test,peers)
+	$(call install,.[test$(comma)peers])
 
 $(STAMP)-docs: pyproject.toml constraints.txt
-	$(call install,docs)
+	$(call install,.[docs])
 
 tour: $(STAMP)-tour
 	$(PY) examples/tour.py --output tour.html
