@@ -9,23 +9,33 @@ Four rooms, each loaded when it is first used:
 """
 
 from importlib import import_module
-from types import ModuleType
+from typing import Any
 
 __version__ = "0.1.0"
 
 _ROOMS = ("datasets", "estimators", "explainers", "games")
 
-__all__ = ["__version__", "datasets", "estimators", "explainers", "games", "show_versions"]
+__all__ = [
+    "Explanation",
+    "__version__",
+    "datasets",
+    "estimators",
+    "explainers",
+    "games",
+    "show_versions",
+]
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"{__name__}.{name}")
+    if name == "Explanation":
+        return import_module(f"{__name__}.explanation").Explanation
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_ROOMS])
+    return sorted([*globals(), *_ROOMS, "Explanation"])
 
 
 def show_versions() -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from joblib import Parallel, delayed
 from sklearn import get_config
+from sklearn.utils.parallel import Parallel, delayed
 
 __all__ = ["iter_blocks", "map_blocks"]
 
@@ -44,7 +44,7 @@ def iter_blocks(
         working_memory = get_config()["working_memory"]
     if not working_memory > 0:
         raise ValueError(f"working_memory={working_memory!r} must be a positive number of MiB")
-    longest = max(1, int(working_memory * 2**20 // max(bytes_per_item, 1)))
+    longest = max(1, int(min(n_items, working_memory * 2**20 / max(bytes_per_item, 1))))
     n_blocks = -(-n_items // longest)
     for k in range(n_blocks):
         yield slice(-(-k * n_items // n_blocks), -(-(k + 1) * n_items // n_blocks))
@@ -63,7 +63,7 @@ def map_blocks(
     blocks : iterable
         What is handed to `function`, one at a time.
     n_jobs : int, optional
-        As everywhere in scikit-learn.
+        As everywhere in scikit-learn, whose configuration the blocks see too.
 
     Returns
     -------

@@ -40,13 +40,13 @@ def resolve_device(device: str | torch.device = "auto") -> torch.device:
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     try:
         found = torch.device(device)
-    except RuntimeError as error:
-        raise ValueError(f"device={device!r} is not a torch device: {error}") from error
-    if found.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device={device!r} was asked for, but torch finds no CUDA device")
-    if found.type == "mps" and not torch.backends.mps.is_available():
-        raise ValueError(f"device={device!r} was asked for, but torch finds no MPS device")
-    return found
+        if found.type != "meta":  # which allocates without holding any values
+            torch.empty(0, device=found)
+            return found
+        reason = "it holds no values"
+    except (RuntimeError, AssertionError, TypeError) as error:
+        reason = str(error).split("\n")[0]
+    raise ValueError(f"device={device!r} can't be used here: {reason}")
 
 
 def resolve_dtype(dtype: str | torch.dtype) -> torch.dtype:
@@ -85,12 +85,15 @@ def forked_seed(
 ) -> Iterator[int]:
     """Seed torch inside a block, and give the caller's generator back afterwards.
 
+    Only the generators of the CPU and of `device` are touched. They are global to the process:
+    blocks in several threads disturb each other's draws.
+
     Parameters
     ----------
     random_state : int, RandomState or None
         As in scikit-learn; the seed for torch is drawn from it.
     device : str or torch.device, default="cpu"
-        A CUDA device's generator is forked too.
+        The generator of this device is forked too.
 
     Yields
     ------
@@ -110,7 +113,13 @@ def forked_seed(
     """
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     where = torch.device(device)
-    cuda = [where.index or 0] if where.type == "cuda" else []
-    with torch.random.fork_rng(devices=cuda):
-        torch.manual_seed(seed)
+    accelerators = [] if where.type == "cpu" else [where]
+    with torch.random.fork_rng(accelerators, device_type=None if not accelerators else where.type):
+        # Not torch.manual_seed: it seeds every GPU, also those that aren't given back.
+        torch.default_generator.manual_seed(seed)
+        if where.type == "cuda":
+            with torch.cuda.device(where):
+                torch.cuda.manual_seed(seed)
+        elif accelerators:
+            torch.get_device_module(where).manual_seed(seed)
         yield seed

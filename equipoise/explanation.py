@@ -8,6 +8,9 @@ import pandas as pd
 
 __all__ = ["Explanation"]
 
+#: Rows of the table that a notebook shows.
+SHOWN_ROWS = 20
+
 
 class Explanation:
     """An answer in words, as a table and as pictures.
@@ -23,6 +26,11 @@ class Explanation:
     plots : mapping of str to callable, optional
         Kind of plot to ``function(ax) -> Axes``; the first is the default kind.
         The functions must be picklable (module level, or `functools.partial` of such).
+
+    Raises
+    ------
+    TypeError
+        If `summary` is one string, or `frame` isn't a DataFrame.
 
     Examples
     --------
@@ -44,9 +52,13 @@ class Explanation:
         frame: pd.DataFrame,
         plots: Mapping[str, Callable[..., Any]] | None = None,
     ) -> None:
+        if isinstance(summary, str):
+            raise TypeError(f"summary={summary!r:.80} is one string; allowed: a sequence of lines")
+        if not isinstance(frame, pd.DataFrame):
+            raise TypeError(f"frame is a {type(frame).__name__}; allowed: pandas.DataFrame")
         self.title = title
         self.summary = tuple(summary)
-        self._frame = frame
+        self._frame = frame.copy()
         self._plots = dict(plots or {})
 
     def to_frame(self) -> pd.DataFrame:
@@ -96,5 +108,7 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.summary)
-        table = self._frame.head(20).to_html(index=False, escape=True, border=0)
+        table = self._frame.head(SHOWN_ROWS).to_html(index=False, escape=True, border=0)
+        if (n_rows := len(self._frame)) > SHOWN_ROWS:
+            table += f"<p>{SHOWN_ROWS} of {n_rows} rows</p>"
         return f"<div><strong>{escape(self.title)}</strong><ul>{lines}</ul>{table}</div>"

@@ -24,6 +24,11 @@ def lazy_exports(
     getattr, dir, all : tuple
         What the package assigns to ``__getattr__``, ``__dir__`` and ``__all__`` (PEP 562).
 
+    Raises
+    ------
+    ValueError
+        If two modules provide one name, or a module is called like a name.
+
     Examples
     --------
     >>> get, names, public = lazy_exports("collections", {"abc": ["Mapping"]})
@@ -32,6 +37,9 @@ def lazy_exports(
     >>> get("Mapping").__name__
     'Mapping'
     """
+    listed = [name for names in modules.values() for name in names]
+    if clashes := sorted({name for name in listed if listed.count(name) > 1 or name in modules}):
+        raise ValueError(f"{package}: {clashes} would name two things")
     home = {name: module for module, names in modules.items() for name in names}
     public = sorted(home)
 
@@ -75,7 +83,9 @@ def optional_import(module: str, extra: str) -> Any:
     """
     try:
         return import_module(module)
-    except ImportError as error:
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # it is installed, and lacks something itself
         raise ImportError(
             f"{module!r} is needed here and isn't installed: pip install 'equipoise[{extra}]'"
         ) from error
