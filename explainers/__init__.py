@@ -2,4 +2,36 @@
 
 from equipoise.imports import lazy_exports
 
-__getattr__, __dir__, __all__ = lazy_exports(__name__, {})
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "product_kernels": [
+            "CallableFactor",
+            "Chi2Factor",
+            "HammingFactor",
+            "LaplacianFactor",
+            "Matern1DFactor",
+            "PKeXShapleyExplainer",
+            "PeriodicFactor",
+            "ProductKernel",
+            "RBFFactor",
+            "gauss_legendre_01",
+            "n_quadrature_nodes",
+            "product_game_values",
+        ],
+        "soft_labels": [
+            "as_soft_labels",
+            "brier_decomposition",
+            "calibration_error",
+            "entropy_error",
+            "expected_brier",
+            "human_alignment_report",
+            "kl_to_humans",
+            "ranking_agreement",
+            "reliability_curve",
+            "soft_brier",
+            "soft_cross_entropy",
+            "total_variation",
+        ],
+    },
+)

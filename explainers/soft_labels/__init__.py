@@ -1,1 +1,29 @@
-"""."""
+"""Human soft labels: targets, calibration and alignment with annotators."""
+
+from .alignment import (
+    entropy_error,
+    expected_brier,
+    human_alignment_report,
+    kl_to_humans,
+    ranking_agreement,
+    soft_brier,
+    soft_cross_entropy,
+    total_variation,
+)
+from .calibration import brier_decomposition, calibration_error, reliability_curve
+from .targets import as_soft_labels
+
+__all__ = [
+    "as_soft_labels",
+    "brier_decomposition",
+    "calibration_error",
+    "entropy_error",
+    "expected_brier",
+    "human_alignment_report",
+    "kl_to_humans",
+    "ranking_agreement",
+    "reliability_curve",
+    "soft_brier",
+    "soft_cross_entropy",
+    "total_variation",
+]

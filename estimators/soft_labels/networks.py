@@ -1,0 +1,155 @@
+"""The multilayer perceptron that emits logits, and losses between logits and soft targets.
+
+With f = softmax(z) and target p: cross-entropy -sum_k p_k log f_k, reverse KL(f || p),
+Jensen-Shannon divergence, and Brier sum_k (f_k - p_k)^2; averaged with the items' weights.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+__all__ = ["SoftLabelMLP", "SoftTargetLoss"]
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "relu": nn.ReLU,
+    "tanh": nn.Tanh,
+    "logistic": nn.Sigmoid,
+    "gelu": nn.GELU,
+    "identity": nn.Identity,
+}
+
+#: The annotators' zero shares are raised to this in the reverse divergence, else it is infinite.
+REVERSE_FLOOR = 1e-6
+
+
+class SoftLabelMLP(nn.Module):
+    """Multilayer perceptron from features to class logits.
+
+    Parameters
+    ----------
+    n_features : int
+        Width of the input.
+    n_classes : int
+        Number of logits.
+    hidden_layer_sizes : sequence of int, default=(128,)
+        Width of each hidden layer; empty for a linear model.
+    activation : {"relu", "tanh", "logistic", "gelu", "identity"}, default="relu"
+        After each hidden layer.
+    dropout : float, default=0.0
+        Probability of dropping a hidden unit in training.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equipoise.estimators import SoftLabelMLP
+    >>> SoftLabelMLP(4, 3)(torch.zeros(2, 4)).shape
+    torch.Size([2, 3])
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        n_classes: int,
+        hidden_layer_sizes: Sequence[int] = (128,),
+        activation: str = "relu",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if activation not in ACTIVATIONS:
+            raise ValueError(f"activation={activation!r}; allowed: {sorted(ACTIVATIONS)}")
+        layers: list[nn.Module] = []
+        width = n_features
+        for size in hidden_layer_sizes:
+            layers += [nn.Linear(width, size), ACTIVATIONS[activation]()]
+            if dropout:
+                layers.append(nn.Dropout(dropout))
+            width = size
+        self.layers = nn.Sequential(*layers, nn.Linear(width, n_classes))
+
+    def forward(self, X: torch.Tensor) -> torch.Tensor:
+        """Return the logits.
+
+        Parameters
+        ----------
+        X : Tensor of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        Tensor of shape (n_samples, n_classes)
+            Logits.
+        """
+        return self.layers(X)
+
+
+def cross_entropy(logits: torch.Tensor, P: torch.Tensor) -> torch.Tensor:
+    return -(P * torch.log_softmax(logits, dim=1)).sum(dim=1)
+
+
+def reverse_kl(logits: torch.Tensor, P: torch.Tensor) -> torch.Tensor:
+    log_f = torch.log_softmax(logits, dim=1)
+    return (log_f.exp() * (log_f - P.clamp_min(REVERSE_FLOOR).log())).sum(dim=1)
+
+
+def jensen_shannon(logits: torch.Tensor, P: torch.Tensor) -> torch.Tensor:
+    log_f = torch.log_softmax(logits, dim=1)
+    log_m = ((log_f.exp() + P) / 2).clamp_min(torch.finfo(P.dtype).tiny).log()
+    forward = torch.special.xlogy(P, P) - P * log_m
+    return (forward + log_f.exp() * (log_f - log_m)).sum(dim=1) / 2
+
+
+def brier(logits: torch.Tensor, P: torch.Tensor) -> torch.Tensor:
+    return ((torch.softmax(logits, dim=1) - P) ** 2).sum(dim=1)
+
+
+LOSSES = {
+    "cross_entropy": cross_entropy,
+    "reverse_kl": reverse_kl,
+    "js": jensen_shannon,
+    "brier": brier,
+}
+
+
+class SoftTargetLoss(nn.Module):
+    """Weighted mean loss between logits and soft targets; a criterion for skorch nets.
+
+    Parameters
+    ----------
+    loss : {"cross_entropy", "reverse_kl", "js", "brier"}, default="cross_entropy"
+        The loss of one item. In "reverse_kl" the targets are raised to at least 1e-6.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equipoise.estimators import SoftTargetLoss
+    >>> logits = torch.zeros(1, 2)
+    >>> round(float(SoftTargetLoss()(logits, torch.tensor([[0.3, 0.7, 1.0]]))), 4)
+    0.6931
+    """
+
+    def __init__(self, loss: str = "cross_entropy") -> None:
+        super().__init__()
+        if loss not in LOSSES:
+            raise ValueError(f"loss={loss!r} is not allowed; allowed: {sorted(LOSSES)}")
+        self.loss = loss
+
+    def forward(self, logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        """Return the mean loss over the batch.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (n_samples, n_classes)
+            What the network emits.
+        target : Tensor of shape (n_samples, n_classes + 1)
+            The soft labels, and the items' weights in the last column.
+
+        Returns
+        -------
+        Tensor
+            A scalar.
+        """
+        P, weight = target[:, :-1].to(logits.dtype), target[:, -1].to(logits.dtype)
+        items = LOSSES[self.loss](logits, P)
+        # A batch of weightless items has loss 0, not 0 / 0.
+        return (weight * items).sum() / weight.sum().clamp_min(torch.finfo(items.dtype).tiny)

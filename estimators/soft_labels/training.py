@@ -1,0 +1,298 @@
+"""Training a torch module on soft targets through skorch.
+
+Seeds: initial weights and dropout come from torch's generator, forked and seeded for the fit; the
+batch order from a generator of its own. Neither depends on the targets, so that two fits with
+the same seed and different targets start from the same weights and see the same batches.
+"""
+
+import copy
+import inspect
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from skorch import NeuralNet, NeuralNetBinaryClassifier, NeuralNetClassifier
+from skorch.callbacks import Callback, EarlyStopping
+from skorch.dataset import Dataset
+from skorch.helper import predefined_split
+from torch import nn
+
+from ...explainers.soft_labels.dynamics import DynamicsRecorder
+from .networks import SoftLabelMLP, SoftTargetLoss
+
+__all__ = ["TensorBatches"]
+
+#: Rows of one forward pass outside training.
+EVALUATION_ROWS = 4096
+
+
+class TrainingPlan(NamedTuple):
+    """How the built-in loop trains a module."""
+
+    loss: str
+    solver: str
+    lr: float
+    weight_decay: float
+    batch_size: int
+    max_epochs: int
+    device: torch.device
+
+
+class TensorBatches:
+    """Batches cut from whole tensors: what skorch calls instead of `torch.utils.data.DataLoader`.
+
+    Parameters
+    ----------
+    dataset : skorch.dataset.Dataset
+        Holds ``X`` and ``y`` as tensors.
+    batch_size : int
+        Rows a batch; -1 for all.
+    generator : torch.Generator, optional
+        Shuffles the rows anew in each epoch; None keeps their order.
+    """
+
+    def __init__(
+        self, dataset: Dataset, batch_size: int, generator: torch.Generator | None = None
+    ) -> None:
+        self.dataset = dataset
+        self.batch_size = len(dataset) if batch_size == -1 else batch_size
+        self.generator = generator
+
+    def __len__(self) -> int:
+        return -(-len(self.dataset) // self.batch_size)
+
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        X, y = self.dataset.X, self.dataset.y
+        n = len(X)
+        if y is None:  # prediction: skorch drops the second part
+            y = torch.zeros(n)
+        order = None if self.generator is None else torch.randperm(n, generator=self.generator)
+        for start in range(0, n, self.batch_size):
+            rows = slice(start, start + self.batch_size)
+            if order is None:
+                yield X[rows], y[rows]
+            else:
+                yield X[order[rows]], y[order[rows]]
+
+
+class L2Net(NeuralNet):
+    """A net whose training loss includes (l2 / 2) ||W||^2 over the weight matrices."""
+
+    def __init__(self, *args: Any, l2: float = 0.0, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.l2 = l2
+
+    def get_loss(
+        self, y_pred: torch.Tensor, y_true: torch.Tensor, X: Any = None, training: bool = False
+    ) -> torch.Tensor:
+        loss = super().get_loss(y_pred, y_true, X, training)
+        if training and self.l2:
+            weights = (p for p in self.module_.parameters() if p.ndim > 1)
+            loss = loss + self.l2 / 2 * sum((W**2).sum() for W in weights)
+        return loss
+
+
+class StopWhenFlat(Callback):
+    """End full-batch training once the training loss no longer changes."""
+
+    def __init__(self, tol: float = 1e-9) -> None:
+        self.tol = tol
+
+    def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        losses = net.history[-2:, "train_loss"]
+        if len(losses) == 2 and abs(losses[0] - losses[1]) <= self.tol * max(1, abs(losses[1])):
+            raise KeyboardInterrupt  # how skorch's callbacks end training
+
+
+class DynamicsCallback(Callback):
+    """Hand the probabilities of all training items to a recorder after each epoch."""
+
+    def __init__(self, inputs: torch.Tensor, recorder: DynamicsRecorder) -> None:
+        self.inputs = inputs
+        self.recorder = recorder
+
+    def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        self.recorder.update(net.predict_proba(Dataset(self.inputs)))
+
+
+class EpochProgress(Callback):
+    """A progress bar over the epochs."""
+
+    def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
+        from tqdm.auto import tqdm
+
+        self.bar_ = tqdm(total=net.max_epochs, unit="epoch")
+
+    def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        self.bar_.update()
+        self.bar_.set_postfix(loss=f"{net.history[-1, 'train_loss']:.4f}")
+
+    def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        self.bar_.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "bar_"}
+
+
+def to_probabilities(logits: torch.Tensor) -> torch.Tensor:
+    """What turns the module's output into `predict_proba`."""
+    return torch.softmax(logits, dim=-1)
+
+
+def make_module(estimator: Any, n_features: int, n_classes: int) -> nn.Module:
+    """An own copy of a module instance, or an instance of a module class."""
+    if isinstance(estimator, nn.Module):
+        return copy.deepcopy(estimator)
+    offered = {"n_features": n_features, "n_classes": n_classes}
+    signature = inspect.signature(estimator).parameters
+    wants_all = any(p.kind is p.VAR_KEYWORD for p in signature.values())
+    return estimator(**{k: v for k, v in offered.items() if wants_all or k in signature})
+
+
+def make_mlp(
+    n_features: int,
+    n_classes: int,
+    hidden_layer_sizes: Sequence[int],
+    activation: str,
+    dropout: float,
+    dtype: np.dtype,
+) -> nn.Module:
+    """The built-in network in the precision of the data."""
+    mlp = SoftLabelMLP(n_features, n_classes, hidden_layer_sizes, activation, dropout)
+    return mlp.to(torch.float64 if dtype == np.float64 else torch.float32)
+
+
+def module_dtype(module: nn.Module) -> torch.dtype:
+    """Precision of the module's parameters."""
+    return next((p.dtype for p in module.parameters() if p.is_floating_point()), torch.float32)
+
+
+def tensors(X: np.ndarray, P: np.ndarray, weight: np.ndarray, dtype: torch.dtype) -> Dataset:
+    """Inputs and targets as skorch's data set; the weights are the targets' last column."""
+    target = torch.as_tensor(np.column_stack([P, weight]), dtype=dtype)
+    return Dataset(torch.as_tensor(X, dtype=dtype), target)
+
+
+def make_net(module: nn.Module, plan: TrainingPlan, batch_seed: int) -> NeuralNet:
+    """The skorch net that trains a module by the plan."""
+    common: dict[str, Any] = {
+        "module": module,
+        "criterion": SoftTargetLoss(plan.loss),
+        "max_epochs": plan.max_epochs,
+        "iterator_train": TensorBatches,
+        "iterator_valid": TensorBatches,
+        "iterator_valid__batch_size": EVALUATION_ROWS,
+        "train_split": None,
+        "predict_nonlinearity": to_probabilities,
+        "callbacks__print_log": None,
+        "verbose": 0,
+        "device": plan.device,
+        "warm_start": True,
+    }
+    if plan.solver == "lbfgs":
+        # One iteration an epoch, so that history and callbacks see each; the state is kept.
+        return L2Net(
+            l2=plan.weight_decay,
+            optimizer=torch.optim.LBFGS,
+            lr=1.0,
+            optimizer__max_iter=1,
+            optimizer__max_eval=25,
+            optimizer__history_size=20,
+            optimizer__line_search_fn="strong_wolfe",
+            batch_size=-1,
+            **common,
+        )
+    generator = torch.Generator().manual_seed(batch_seed)
+    momentum = {"optimizer__momentum": 0.9} if plan.solver == "sgd" else {}
+    return NeuralNet(
+        optimizer=torch.optim.SGD if plan.solver == "sgd" else torch.optim.AdamW,
+        lr=plan.lr,
+        optimizer__weight_decay=plan.weight_decay,
+        batch_size=plan.batch_size,
+        iterator_train__generator=generator,
+        **momentum,
+        **common,
+    )
+
+
+def adopt_net(net: NeuralNet, loss: str) -> NeuralNet:
+    """A user's net, with the criterion and the split that soft targets need."""
+    from sklearn.base import clone
+
+    if isinstance(net, NeuralNetBinaryClassifier):
+        raise TypeError(
+            "estimator is a skorch NeuralNetBinaryClassifier, which has one output; "
+            "give a NeuralNet whose module emits n_classes logits"
+        )
+    own = clone(net).get_params(deep=False)
+    kept = {name: value for name, value in own.items() if not name.startswith("criterion")}
+    kept |= {
+        "criterion": SoftTargetLoss(loss),
+        "train_split": None,
+        "predict_nonlinearity": to_probabilities,
+    }
+    if isinstance(net, NeuralNetClassifier):
+        kept["callbacks__valid_acc"] = None  # it compares with one label an item
+    return type(net)(**kept)
+
+
+def forget_curvature(net: NeuralNet) -> None:
+    """Start L-BFGS anew: its memory is large, and torch's doesn't survive copying or pickling."""
+    if isinstance(net.optimizer_, torch.optim.LBFGS):
+        net.initialize_optimizer()
+
+
+def train(
+    net: NeuralNet,
+    data: Dataset,
+    valid: Dataset | None,
+    n_iter_no_change: int,
+    callbacks: Sequence[Any],
+    epochs: int | None = None,
+) -> NeuralNet:
+    """Run the loop on an initialised net, from the weights it has.
+
+    What belongs to this run alone (validation rows, callbacks that hold data) is taken off the net
+    again, so that it pickles small.
+    """
+    forget_curvature(net)
+    lasting = list(net.callbacks or [])
+    passing = list(callbacks)
+    if valid is not None:
+        stop = EarlyStopping(monitor="valid_loss", patience=n_iter_no_change, load_best=True)
+        passing.append(("early_stopping", stop))
+        net.set_params(train_split=predefined_split(valid))
+    if passing:
+        net.set_params(callbacks=lasting + passing).initialize_callbacks()
+    net.partial_fit(data, epochs=net.max_epochs if epochs is None else epochs)
+    net.set_params(train_split=None)
+    if passing:
+        net.set_params(callbacks=lasting).initialize_callbacks()
+    forget_curvature(net)
+    return net
+
+
+def logits_of(net: NeuralNet, X: np.ndarray) -> np.ndarray:
+    """The network's outputs in evaluation mode, float64 (n, K)."""
+    inputs = torch.as_tensor(X, dtype=module_dtype(net.module_))
+    outputs = net.forward(Dataset(inputs))
+    outputs = outputs[0] if isinstance(outputs, tuple) else outputs
+    return outputs.to(torch.float64).numpy()
+
+
+def check_logits(net: NeuralNet, X: np.ndarray, n_classes: int) -> None:
+    """One logit a class is what the network must emit."""
+    shape = logits_of(net, X).shape
+    if shape != (len(X), n_classes):
+        raise ValueError(
+            f"the network emits an array of shape {shape} for {len(X)} items; "
+            f"expected ({len(X)}, {n_classes}): one logit a class"
+        )
+
+
+def history_frame(net: NeuralNet) -> pd.DataFrame:
+    """Losses of each epoch; times are left out, so that equal runs have equal histories."""
+    kept = ("epoch", "train_loss", "valid_loss")
+    return pd.DataFrame([{k: row[k] for k in kept if k in row} for row in net.history.to_list()])
