@@ -3,6 +3,7 @@
 import math
 import os
 import threading
+from functools import partial
 
 import joblib
 import pytest
@@ -61,9 +62,10 @@ def test_threads_by_default_and_processes_where_asked():
         return True
 
     assert map_blocks(meets_the_other, range(2), n_jobs=2) == [True, True]
-    with joblib.parallel_config("loky", n_jobs=2):
-        # A lambda, because workers can't import this file.
-        assert os.getpid() not in map_blocks(lambda _: os.getpid(), range(2))
+    with joblib.parallel_config("multiprocessing", n_jobs=2):
+        # Builtins, because workers can't import this file; forked, because that is quick.
+        process = partial(eval, "__import__('os').getpid()")
+        assert os.getpid() not in map_blocks(process, [{}, {}])
 
 
 def working_memory(_):
