@@ -5,4 +5,15 @@ Nothing here needs pytest; hypothesis is imported only when a strategy is used.
 
 from equipoise.imports import lazy_exports
 
-__getattr__, __dir__, __all__ = lazy_exports(__name__, {})
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "explanations": ["check_explains"],
+        "product_games": [
+            "check_shapley_axioms",
+            "product_form_kernels",
+            "product_game_arrays",
+            "shapley_values",
+        ],
+    },
+)

@@ -1,1 +1,33 @@
-"""."""
+"""Exact Shapley values of product kernels: games, kernels, expansions, explainers."""
+
+from .expansion import ProductKernelExpansion
+from .kernels import (
+    CallableFactor,
+    Chi2Factor,
+    HammingFactor,
+    LaplacianFactor,
+    Matern1DFactor,
+    PeriodicFactor,
+    ProductKernel,
+    RBFFactor,
+)
+from .nodes import gauss_legendre_01, n_quadrature_nodes
+from .pkex import PKeXShapleyExplainer
+from .product_games import ProductGame, product_game_values
+
+__all__ = [
+    "CallableFactor",
+    "Chi2Factor",
+    "HammingFactor",
+    "LaplacianFactor",
+    "Matern1DFactor",
+    "PKeXShapleyExplainer",
+    "PeriodicFactor",
+    "ProductGame",
+    "ProductKernel",
+    "ProductKernelExpansion",
+    "RBFFactor",
+    "gauss_legendre_01",
+    "n_quadrature_nodes",
+    "product_game_values",
+]
