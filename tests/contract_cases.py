@@ -63,4 +63,15 @@ def classification() -> tuple[np.ndarray, np.ndarray]:
     return X, np.array(["high", "low", "mid"])[np.digitize(target, [-0.5, 0.5]) % 3]
 
 
-CASES: dict[str, Case] = {}
+CASES: dict[str, Case] = {
+    "SoftLabelClassifier": Case(
+        make=lambda cls: cls(max_epochs=20, random_state=0),
+        explain=lambda args: args[:2],
+        expected_failures={
+            "check_sample_weight_equivalence_on_dense_data": (
+                "the default solver takes minibatches: other rows, other batches; "
+                "solver='lbfgs' and convex classifiers pass"
+            )
+        },
+    ),
+}

@@ -129,23 +129,25 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, where `X` has them.
     net_ : skorch.NeuralNet
-        The trained net, for torch.
+        The trained net, where a torch network is trained.
     estimator_ : object
-        The fitted classifier, for scikit-learn.
+        The fitted classifier, where it is scikit-learn's.
     mean_, scale_ : ndarray of shape (n_features_in_,)
-        What standardisation subtracts and divides by, for torch.
+        What standardisation subtracts and divides by, where a torch network is trained.
     target_entropy_ : ndarray of shape (n_samples,)
         Entropy of each training target, in nats.
     vote_counts_ : ndarray of shape (n_samples,) or None
-        Number of votes for each training item, where the targets were votes.
+        Number of votes for each training item; None for targets other than votes.
     history_ : pandas.DataFrame
-        One row an epoch with its losses, for torch; empty for scikit-learn.
+        One row an epoch with its losses; empty for a scikit-learn classifier.
     n_iter_ : int
-        Epochs run, or the classifier's own iterations.
+        Epochs run, or the scikit-learn classifier's own iterations.
     dynamics_ : TrainingDynamics
-        With `track_dynamics`: what training did to each item.
+        What training did to each item; only with `track_dynamics`.
     temperature_ : float
         What logits are divided by in `predict_proba`.
+    calibration_map_ : tuple or None
+        Method, matrix and intercept that `calibrate` learned by "vector" or "dirichlet".
 
     See Also
     --------
