@@ -73,7 +73,7 @@ def test_nodes_agree_with_forty_digits():
                 slope = mpmath.diff(lambda z, m=m: mpmath.legendre(m, z), x)
                 weight = 1 / ((1 - x**2) * slope**2)
                 assert abs(t[k] - (1 - x) / 2) < 2e-16
-                assert abs(w[k] - weight) < 1e-16
+                assert abs(w[k] - weight) < 2e-16
 
 
 @pytest.mark.parametrize("m", [1, 2, 5, 33, 250])
