@@ -2,4 +2,15 @@
 
 from equipoise.imports import lazy_exports
 
-__getattr__, __dir__, __all__ = lazy_exports(__name__, {})
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "soft_labels": [
+            "fetch_fashion_mnist_h",
+            "inject_mode_shift",
+            "load_cifar10h_counts",
+            "make_ambiguous_digits",
+            "simulate_annotators",
+        ],
+    },
+)
