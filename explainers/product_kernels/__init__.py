@@ -1,16 +1,16 @@
 """Exact Shapley values of product kernels: games, kernels, expansions, explainers."""
 
 from .expansion import ProductKernelExpansion
-from .kernels import (
+from .factors import (
     CallableFactor,
     Chi2Factor,
     HammingFactor,
     LaplacianFactor,
     Matern1DFactor,
     PeriodicFactor,
-    ProductKernel,
     RBFFactor,
 )
+from .kernels import ProductKernel
 from .nodes import gauss_legendre_01, n_quadrature_nodes
 from .pkex import PKeXShapleyExplainer
 from .product_games import ProductGame, product_game_values

@@ -6,6 +6,7 @@ expansion reproduces the model's own output.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -16,10 +17,13 @@ from scipy.linalg import block_diag
 from sklearn.base import is_classifier
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 from .expansion import ProductKernelExpansion
 from .kernels import ProductKernel, product_terms
+from .opening import AffineTarget, NystroemMachine
 
 __all__ = ["EXTRACTORS", "extract"]
 
@@ -220,6 +224,85 @@ def stack(
     )
 
 
+def from_nystroem(
+    model: NystroemMachine,
+    output: str,
+    kernel: ProductKernel | None,
+    X_train: np.ndarray | None,
+) -> ProductKernelExpansion:
+    """Rewrite a linear model on Nystroem features."""
+    check_output(output, (), model.linear)
+    coef, intercept = (getattr(model.linear, name, None) for name in ("coef_", "intercept_"))
+    if coef is None or intercept is None:
+        raise TypeError(
+            f"{type(model.linear).__name__} after Nystroem has no coef_ and intercept_; a linear "
+            "model makes a kernel expansion of it"
+        )
+    product = named_kernel(model.features, model.features.gamma, kernel)
+    alpha = model.features.normalization_.T @ np.atleast_2d(dense(coef)).T
+    constant = np.broadcast_to(np.ravel(intercept), (alpha.shape[1],)).astype(np.float64)
+    names = class_names(model.linear) if alpha.shape[1] > 1 else ()
+    return ProductKernelExpansion(
+        dense(model.features.components_), alpha, constant, (product,), names
+    )
+
+
+def class_names(model: Any) -> tuple[str, ...]:
+    """Return the names of a classifier's classes, () for a regressor."""
+    return tuple(str(label) for label in getattr(model, "classes_", ()))
+
+
+def from_affine_target(
+    model: AffineTarget, output: str, kernel: ProductKernel | None, X_train: np.ndarray | None
+) -> ProductKernelExpansion:
+    """Rewrite a machine whose target was scaled."""
+    inner = extract(model.machine, output=output, kernel=kernel, X_train=X_train)
+    return replace(
+        inner,
+        coef=inner.coef * model.slope,
+        intercept=inner.intercept * model.slope + model.offset,
+        noise=inner.noise * float(model.slope[0]) ** 2,
+    )
+
+
+def from_one_vs_rest(
+    model: OneVsRestClassifier,
+    output: str,
+    kernel: ProductKernel | None,
+    X_train: np.ndarray | None,
+) -> ProductKernelExpansion:
+    """Rewrite the decisions of one machine a class; two classes have one decision."""
+    check_output(output, (), model)
+    parts = [extract(part, kernel=kernel, X_train=X_train) for part in model.estimators_]
+    return stack(parts, class_names(model) if len(parts) > 1 else ())
+
+
+def from_one_vs_one(
+    model: OneVsOneClassifier,
+    output: str,
+    kernel: ProductKernel | None,
+    X_train: np.ndarray | None,
+) -> ProductKernelExpansion:
+    """Rewrite the decisions between all pairs of classes; positive favours the first."""
+    check_output(output, ("ovo",), model)
+    names = tuple(f"{a} vs {b}" for a, b in combinations(class_names(model), 2))
+    joined = stack([extract(part, kernel=kernel) for part in model.estimators_], names)
+    return replace(joined, coef=-joined.coef, intercept=-joined.intercept)
+
+
+def from_multi_output(
+    model: MultiOutputRegressor,
+    output: str,
+    kernel: ProductKernel | None,
+    X_train: np.ndarray | None,
+) -> ProductKernelExpansion:
+    """Rewrite one machine a target."""
+    parts = [
+        extract(part, output=output, kernel=kernel, X_train=X_train) for part in model.estimators_
+    ]
+    return stack(parts, ())
+
+
 Extractor = Callable[[Any, str, ProductKernel | None, np.ndarray | None], ProductKernelExpansion]
 
 EXTRACTORS: dict[type, Extractor] = {
@@ -231,7 +314,19 @@ EXTRACTORS: dict[type, Extractor] = {
     KernelRidge: from_kernel_ridge,
     GaussianProcessRegressor: from_gaussian_process,
     GaussianProcessClassifier: from_gaussian_process_classifier,
+    NystroemMachine: from_nystroem,
+    AffineTarget: from_affine_target,
+    OneVsRestClassifier: from_one_vs_rest,
+    OneVsOneClassifier: from_one_vs_one,
+    MultiOutputRegressor: from_multi_output,
 }
+
+
+SUPPORTED = (
+    "SVR, NuSVR, SVC, NuSVC, OneClassSVM, KernelRidge, GaussianProcessRegressor, "
+    "GaussianProcessClassifier, a linear model after Nystroem, and OneVsRestClassifier, "
+    "OneVsOneClassifier, MultiOutputRegressor, TransformedTargetRegressor of these"
+)
 
 
 def extract(
@@ -280,7 +375,7 @@ def extract(
             return EXTRACTORS[kind](model, output, kernel, X_train)
     raise TypeError(
         f"{type(model).__name__} is not a kernel machine whose expansion is known; supported: "
-        f"{sorted(kind.__name__ for kind in EXTRACTORS)}, alone or as the last step of a Pipeline"
+        f"{SUPPORTED}, alone or as the last step of a Pipeline"
     )
 
 
@@ -301,7 +396,16 @@ def native_output(model: Any, output: str, X: np.ndarray) -> np.ndarray | None:
     ndarray of shape (n, n_outputs), or None
         None where scikit-learn has no method for this output.
     """
-    if output in ("margin", "latent") or isinstance(model, GaussianProcessClassifier):
+    if output in ("margin", "latent") or isinstance(
+        model, GaussianProcessClassifier | OneVsOneClassifier
+    ):
+        return None
+    if isinstance(model, AffineTarget):
+        inner = native_output(model.machine, output, X)
+        return None if inner is None else inner * model.slope + model.offset
+    if isinstance(model, NystroemMachine):
+        return np.asarray(model.native(X), dtype=np.float64).reshape(len(X), -1)
+    if isinstance(model, OneVsRestClassifier) and not hasattr(model, "decision_function"):
         return None
     if hasattr(model, "feature_names_in_"):
         frame: Any = pd.DataFrame(X, columns=model.feature_names_in_)

@@ -10,13 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.compose import ColumnTransformer
 from sklearn.feature_selection import SelectorMixin
 from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     KBinsDiscretizer,
     MaxAbsScaler,
     MinMaxScaler,
+    OneHotEncoder,
     OrdinalEncoder,
     PowerTransformer,
     QuantileTransformer,
@@ -100,6 +104,35 @@ def binned_columns(step: KBinsDiscretizer, n_in: int) -> np.ndarray:
     return np.repeat(np.arange(n_in), step.n_bins_)
 
 
+def encoded_columns(step: OneHotEncoder, n_in: int) -> np.ndarray:
+    """Return the feature of each indicator."""
+    return np.repeat(np.arange(n_in), step._n_features_outs)
+
+
+def composed_columns(step: ColumnTransformer, n_in: int) -> np.ndarray:
+    """Return the feature of each column that the parts put side by side."""
+    sources = np.full(max((part.stop for part in step.output_indices_.values()), default=0), -1)
+    for name, part, _ in step.transformers_:
+        place = step.output_indices_[name]
+        if place.stop == place.start:
+            continue
+        inputs = np.asarray(step._transformer_to_input_indices[name])
+        if isinstance(part, str):  # "passthrough"
+            sources[place] = inputs
+        else:
+            sources[place] = inputs[column_sources(part, len(inputs))]
+    return sources
+
+
+def piped_columns(step: Pipeline, n_in: int) -> np.ndarray:
+    """Follow the columns through an inner Pipeline."""
+    source = np.arange(n_in)
+    for _, inner in step.steps:
+        if not (inner is None or inner == "passthrough"):
+            source = source[column_sources(inner, len(source))]
+    return source
+
+
 def function_columns(step: FunctionTransformer, n_in: int) -> np.ndarray:
     """Accept a function only where it is declared to work feature by feature."""
     if step.func is not None and step.feature_names_out != "one-to-one":
@@ -113,6 +146,9 @@ _SOURCES: list[tuple[type | tuple[type, ...], Callable[[Any, int], np.ndarray]]]
     (SimpleImputer, imputed_columns),
     (KBinsDiscretizer, binned_columns),
     (FunctionTransformer, function_columns),
+    (OneHotEncoder, encoded_columns),
+    (ColumnTransformer, composed_columns),
+    (Pipeline, piped_columns),
 ]
 
 
@@ -139,6 +175,11 @@ def column_sources(step: Any, n_in: int) -> np.ndarray:
     for kinds, sources in _SOURCES:
         if isinstance(step, kinds):
             return sources(step, n_in)
+    if isinstance(step, RBFSampler):
+        raise MixingStepError(
+            "RBFSampler: random Fourier features hold no kernel factors, so the removal of one "
+            "feature has no exact form (Nystroem in its place has)"
+        )
     raise MixingStepError(f"{type(step).__name__} may mix features")
 
 

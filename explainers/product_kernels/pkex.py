@@ -13,6 +13,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import (
     BaseEstimator,
     MetaEstimatorMixin,
@@ -22,7 +23,6 @@ from sklearn.base import (
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, check_random_state, get_tags
@@ -39,36 +39,9 @@ from .extraction import check_reproduction, extract
 from .feature_maps import FeatureMap, feature_map
 from .kernels import ProductKernel
 from .nodes import parse_index
+from .opening import column_count, is_fitted, open_model
 
 __all__ = ["PKeXShapleyExplainer"]
-
-
-def is_fitted(estimator: Any) -> bool:
-    """Say whether an estimator has been fitted."""
-    model = open_pipeline(estimator)[1]
-    if isinstance(model, GaussianProcessRegressor):  # its prior predicts too, so it says yes always
-        return hasattr(model, "alpha_")
-    try:
-        check_is_fitted(estimator)
-    except NotFittedError:
-        return False
-    return True
-
-
-def open_pipeline(estimator: Any) -> tuple[list[Any], Any]:
-    """Split a fitted model into its preprocessing steps and the kernel machine."""
-    if isinstance(estimator, FrozenEstimator):
-        return open_pipeline(estimator.estimator)
-    if isinstance(estimator, Pipeline):
-        steps, model = open_pipeline(estimator.steps[-1][1])
-        return [step for _, step in estimator.steps[:-1]] + steps, model
-    return [], estimator
-
-
-def column_count(model: Any) -> int:
-    """Count the columns that a fitted kernel machine sees."""
-    # With a constant kernel a Gaussian process doesn't count its features.
-    return getattr(model, "n_features_in_", None) or np.shape(model.X_train_)[1]
 
 
 def player_groups(
@@ -348,7 +321,7 @@ class PKeXShapleyExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         elif X is not None:
             seen = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
             validate_data(seen, X, reset=False, skip_check_array=True)
-        steps, model = open_pipeline(estimator)
+        steps, model = open_model(estimator)
         n_columns = column_count(model)
         n_features = getattr(estimator, "n_features_in_", n_columns)
         columns = feature_map(
@@ -429,7 +402,10 @@ class PKeXShapleyExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
                     f"{n_features} features as input"
                 )
             return X
-        return check_array(columns(X), dtype=np.float64, estimator=self, input_name="X")
+        rows = check_array(
+            columns(X), accept_sparse="csr", dtype=np.float64, estimator=self, input_name="X"
+        )
+        return rows.toarray() if sparse.issparse(rows) else rows
 
     def _names(self, X: Any, estimator: Any, steps: list[Any], columns: FeatureMap) -> list[str]:
         if columns.steps and self.explain_transformed:

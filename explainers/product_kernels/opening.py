@@ -1,0 +1,173 @@
+"""Opening a fitted model: its preprocessing steps in front, a kernel machine at the end.
+
+Pipelines are unrolled, a Nystroem step with the linear model behind it becomes one kernel machine,
+and a target that was scaled becomes an affine map of the machine's output.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.kernel_approximation import Nystroem
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    RobustScaler,
+    StandardScaler,
+)
+from sklearn.utils.validation import check_is_fitted
+
+__all__ = ["AffineTarget", "NystroemMachine", "column_count", "is_fitted", "open_model"]
+
+
+@dataclass(frozen=True)
+class NystroemMachine:
+    """A linear model on Nystroem features, which is a kernel expansion at the components.
+
+    Parameters
+    ----------
+    features : Nystroem
+        The fitted approximation.
+    linear : estimator
+        A linear model with ``coef_`` and ``intercept_``.
+    """
+
+    features: Nystroem
+    linear: Any
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns that the approximation sees."""
+        return self.features.n_features_in_
+
+    def native(self, X: np.ndarray) -> np.ndarray:
+        """Compute the linear model's own output."""
+        Z = self.features.transform(X)
+        if is_classifier(self.linear):
+            return self.linear.decision_function(Z)
+        return self.linear.predict(Z)
+
+
+@dataclass(frozen=True)
+class AffineTarget:
+    """A machine whose target was scaled: slope * output + offset.
+
+    Parameters
+    ----------
+    machine : estimator
+        The regressor behind the scaled target.
+    slope, offset : ndarray of shape (n_outputs,)
+        The inverse of the scaling.
+    """
+
+    machine: Any
+    slope: np.ndarray
+    offset: np.ndarray
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns that the machine sees."""
+        return column_count(self.machine)
+
+
+def affine_inverse(transformer: Any, n_outputs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return slope and offset of the inverse of a scaling of the target.
+
+    Parameters
+    ----------
+    transformer : transformer
+        The fitted transformer of a TransformedTargetRegressor.
+    n_outputs : int
+        Number of targets.
+
+    Returns
+    -------
+    slope, offset : ndarray of shape (n_outputs,)
+        The target is slope * transformed + offset.
+
+    Raises
+    ------
+    ValueError
+        If the transformer isn't affine.
+    """
+    identity = isinstance(transformer, FunctionTransformer) and transformer.inverse_func is None
+    scaler = isinstance(transformer, StandardScaler | MinMaxScaler | MaxAbsScaler | RobustScaler)
+    if not (scaler or identity):
+        raise ValueError(
+            f"TransformedTargetRegressor with {type(transformer).__name__}: only an affine target "
+            "(StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler) keeps the model a kernel "
+            "expansion"
+        )
+    offset, one = (
+        np.ravel(transformer.inverse_transform(np.full((1, n_outputs), value)))
+        for value in (0.0, 1.0)
+    )
+    return one - offset, offset
+
+
+def open_model(estimator: Any) -> tuple[list[Any], Any]:
+    """Split a fitted model into preprocessing steps and a kernel machine.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A model, possibly a Pipeline, a TransformedTargetRegressor, a FrozenEstimator, or these
+        inside each other.
+
+    Returns
+    -------
+    steps : list of transformers
+        In the order in which they are applied.
+    machine : estimator, NystroemMachine or AffineTarget
+        What comes last.
+    """
+    if isinstance(estimator, FrozenEstimator):
+        return open_model(estimator.estimator)
+    if isinstance(estimator, TransformedTargetRegressor):
+        if not hasattr(estimator, "regressor_"):
+            return [], estimator
+        steps, machine = open_model(estimator.regressor_)
+        n_outputs = getattr(estimator.transformer_, "n_features_in_", 1)
+        slope, offset = affine_inverse(estimator.transformer_, n_outputs)
+        return steps, AffineTarget(machine, slope, offset)
+    if isinstance(estimator, Pipeline):
+        tail, machine = open_model(estimator.steps[-1][1])
+        steps = [step for _, step in estimator.steps[:-1]] + tail
+        if steps and isinstance(steps[-1], Nystroem):
+            return steps[:-1], NystroemMachine(steps[-1], machine)
+        return steps, machine
+    return [], estimator
+
+
+def is_fitted(estimator: Any) -> bool:
+    """Say whether an estimator has been fitted."""
+    if isinstance(estimator, FrozenEstimator):
+        return is_fitted(estimator.estimator)
+    if isinstance(estimator, Pipeline):
+        return is_fitted(estimator.steps[-1][1])
+    if isinstance(estimator, GaussianProcessRegressor):
+        # It predicts from its prior before it is fitted, so scikit-learn calls it fitted always.
+        return hasattr(estimator, "alpha_")
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
+def column_count(machine: Any) -> int:
+    """Count the columns that a fitted kernel machine sees."""
+    if hasattr(machine, "n_features_in_"):
+        return int(machine.n_features_in_)
+    # A Gaussian process with a constant kernel and an SVM with a callable one don't count them.
+    seen = getattr(machine, "shape_fit_", None) or np.shape(getattr(machine, "X_train_", ()))
+    if len(seen) != 2:
+        raise TypeError(f"{type(machine).__name__} doesn't say how many features it was fitted on")
+    return int(seen[1])
