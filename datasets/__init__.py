@@ -5,12 +5,25 @@ from equipoise.imports import lazy_exports
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
+        "dirichlet_vae": [
+            "load_samson_unmixing",
+            "load_sugar_raman",
+            "make_convex_mixture",
+            "make_hyperspectral",
+        ],
         "soft_labels": [
             "fetch_fashion_mnist_h",
             "inject_mode_shift",
             "load_cifar10h_counts",
             "make_ambiguous_digits",
             "simulate_annotators",
+        ],
+        "normal_form": [
+            "load_classic_game",
+            "make_harmonic_game",
+            "make_mixture_game",
+            "make_potential_game",
+            "make_zero_sum_game",
         ],
     },
 )

@@ -5,6 +5,26 @@ from equipoise.imports import lazy_exports
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
+        "dirichlet_vae": [
+            "CollapseReport",
+            "DirichletBetaVAE",
+            "EndmemberMatch",
+            "FCLSUnmixer",
+            "abundance_rmse",
+            "collapse_path",
+            "collapse_threshold",
+            "dirichlet_efficiency",
+            "dirichlet_kl",
+            "fcls",
+            "match_endmembers",
+            "nfindr",
+            "plot_abundance_maps",
+            "plot_collapse_path",
+            "plot_endmembers",
+            "plot_simplex",
+            "spectral_angle",
+            "vca",
+        ],
         "soft_labels": [
             "SoftLabelClassifier",
             "SoftLabelMLP",

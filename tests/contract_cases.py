@@ -63,7 +63,37 @@ def classification() -> tuple[np.ndarray, np.ndarray]:
     return X, np.array(["high", "low", "mid"])[np.digitize(target, [-0.5, 0.5]) % 3]
 
 
+def mixture() -> tuple[np.ndarray]:
+    """60 convex mixtures of three components in 3 features."""
+    rng = np.random.RandomState(0)
+    W = rng.uniform(size=(3, 3))
+    return (rng.dirichlet(np.ones(3), size=60) @ W + 0.05 * rng.normal(size=(60, 3)),)
+
+
 CASES: dict[str, Case] = {
+    "DirichletBetaVAE": Case(
+        make=lambda cls: cls(random_state=0),
+        fit=mixture,
+        # tests/estimators/test_dirichlet_vae.py holds the same properties with two components.
+        expected_failures={
+            check: "the check sets n_components=1, but a simplex code needs two components"
+            for check in (
+                "check_dont_overwrite_parameters",
+                "check_fit2d_1feature",
+                "check_fit2d_1sample",
+                "check_fit2d_predict1d",
+                "check_methods_sample_order_invariance",
+                "check_methods_subset_invariance",
+            )
+        },
+    ),
+    "FCLSUnmixer": Case(
+        make=lambda cls: cls(np.eye(3)),
+        fit=mixture,
+        explain=None,
+        no_explain="the abundances are the exact solution of a convex problem",
+        sklearn_checks=False,  # they vary the number of features, which the endmembers fix
+    ),
     "SoftLabelClassifier": Case(
         make=lambda cls: cls(max_epochs=20, random_state=0),
         explain=lambda args: args[:2],

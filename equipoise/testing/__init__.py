@@ -8,6 +8,7 @@ from equipoise.imports import lazy_exports
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
+        "dirichlet_vae": ["check_simplex_code", "concentration_arrays", "mixture_arrays"],
         "explanations": ["check_explains"],
         "product_games": [
             "check_shapley_axioms",

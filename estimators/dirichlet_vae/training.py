@@ -1,0 +1,172 @@
+"""Training the amortised model through skorch.
+
+Rows are standardised as (x - mu) sqrt(D / tr S), so that learning rates mean the same for every
+scale of the data. Seeds: weights, samples and batches follow one seed, in torch's generator forked
+for the call.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from skorch import NeuralNet
+from skorch.callbacks import Callback, EarlyStopping, GradientNormClipping, LRScheduler
+from skorch.dataset import Dataset
+from skorch.helper import predefined_split
+from torch import nn
+
+from ..soft_labels.training import EpochProgress, TensorBatches
+from .networks import DirichletVAE
+
+__all__ = ["TrainingPlan", "VAENet", "make_net", "train"]
+
+#: Rows of one forward pass outside training.
+EVALUATION_ROWS = 4096
+
+
+class TrainingPlan(NamedTuple):
+    """How the network is trained."""
+
+    max_epochs: int
+    batch_size: int
+    lr: float
+    decoder_lr: float
+    weight_decay: float
+    beta: float
+    warmup_epochs: int
+    device: torch.device
+    verbose: int
+
+
+class VAENet(NeuralNet):
+    """A skorch net whose target is the rows' weights, and whose loss is the module's own."""
+
+    def get_loss(
+        self, y_pred: Any, y_true: torch.Tensor, X: Any = None, training: bool = False
+    ) -> torch.Tensor:
+        error, kl = y_pred
+        return self.module_.loss(error, kl, y_true.to(error.device), X.shape[1])
+
+    def train_step(self, batch: Any, **fit_params: Any) -> Any:
+        step = super().train_step(batch, **fit_params)
+        self.module_.project()
+        return step
+
+
+class BetaWarmup(Callback):
+    """Raise beta linearly from 0 over the first epochs."""
+
+    def __init__(self, beta: float, n_epochs: int) -> None:
+        self.beta = beta
+        self.n_epochs = n_epochs
+
+    def on_epoch_begin(self, net: NeuralNet, **kwargs: Any) -> None:
+        done = len(net.history) - 1
+        net.module_.beta = self.beta * min(1.0, done / self.n_epochs)
+
+    def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        net.module_.beta = self.beta
+
+
+def tensors(Y: np.ndarray, weight: np.ndarray, dtype: torch.dtype) -> Dataset:
+    """Standardised rows and their weights as skorch's data set."""
+    return Dataset(torch.as_tensor(Y, dtype=dtype), torch.as_tensor(weight, dtype=dtype))
+
+
+def make_net(
+    module: DirichletVAE, plan: TrainingPlan, batch_seed: int, callbacks: Sequence[Any]
+) -> VAENet:
+    """The net that trains a module by the plan."""
+    standing: list[tuple[str, Callback]] = [
+        ("clipping", GradientNormClipping(gradient_clip_value=10.0))
+    ]
+    if plan.max_epochs > 1:
+        schedule = LRScheduler(torch.optim.lr_scheduler.CosineAnnealingLR, T_max=plan.max_epochs)
+        standing.append(("schedule", schedule))
+    if plan.warmup_epochs:
+        standing.append(("warmup", BetaWarmup(plan.beta, plan.warmup_epochs)))
+    own = [c if isinstance(c, tuple) else (f"callback{i}", c) for i, c in enumerate(callbacks)]
+    slow = {"lr": plan.decoder_lr, "weight_decay": 0.0}
+    return VAENet(
+        module=module,
+        criterion=nn.Identity,
+        optimizer=torch.optim.AdamW,
+        optimizer__param_groups=[("decoder*", slow), ("log_noise", slow)],
+        optimizer__weight_decay=plan.weight_decay,
+        lr=plan.lr,
+        max_epochs=plan.max_epochs,
+        batch_size=plan.batch_size,
+        iterator_train=TensorBatches,
+        iterator_train__generator=torch.Generator().manual_seed(batch_seed),
+        iterator_valid=TensorBatches,
+        iterator_valid__batch_size=EVALUATION_ROWS,
+        train_split=None,
+        callbacks=[*standing, *own],
+        callbacks__print_log=None,
+        verbose=0,
+        device=plan.device,
+        warm_start=True,
+    )
+
+
+def train(
+    net: VAENet,
+    data: Dataset,
+    valid: Dataset | None,
+    epochs: int,
+    patience: int,
+    verbose: int,
+) -> VAENet:
+    """Run the loop; callbacks that belong to this run alone are taken off the net again."""
+    lasting = list(net.callbacks)
+    passing: list[tuple[str, Callback]] = [("progress", EpochProgress())] if verbose else []
+    if valid is not None:
+        stop = EarlyStopping(monitor="valid_loss", patience=patience, load_best=True, sink=quiet)
+        passing.append(("early_stopping", stop))
+        net.set_params(train_split=predefined_split(valid))
+    if passing:
+        net.set_params(callbacks=lasting + passing)
+    if not net.initialized_:
+        net.initialize()
+    net.partial_fit(data, epochs=epochs)
+    net.set_params(train_split=None)
+    if passing:
+        net.set_params(callbacks=lasting)
+    return net
+
+
+def quiet(*args: Any) -> None:
+    """A sink for callbacks that print."""
+
+
+def forward_rows(
+    module: DirichletVAE, Y: np.ndarray, device: torch.device, n_mc: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """log g (n, K) and expected squared error (n,) in standardised units."""
+    dtype = next(p.dtype for p in module.encoder.parameters())
+    training, samples = module.training, module.n_mc
+    module.eval()
+    module.n_mc = n_mc
+    parts = []
+    try:
+        with torch.no_grad():
+            for start in range(0, len(Y), EVALUATION_ROWS):
+                rows = torch.as_tensor(Y[start : start + EVALUATION_ROWS], dtype=dtype)
+                rows = rows.to(device)
+                log_g = module.log_concentration(rows)
+                error = module.squared_error(rows, log_g)
+                parts.append((log_g.cpu().numpy(), error.cpu().numpy()))
+    finally:
+        module.n_mc = samples
+        module.train(training)
+    log_g = np.concatenate([p[0] for p in parts]).astype(np.float64)
+    return log_g, np.concatenate([p[1] for p in parts]).astype(np.float64)
+
+
+def decode_rows(module: DirichletVAE, Z: np.ndarray, device: torch.device) -> np.ndarray:
+    """Standardised rows (n, D) of codes (n, K)."""
+    dtype = next(p.dtype for p in module.encoder.parameters())
+    with torch.no_grad():
+        codes = torch.as_tensor(Z, dtype=dtype).to(device)
+        return module.decoder(codes).cpu().numpy().astype(np.float64)
