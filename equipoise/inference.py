@@ -34,8 +34,8 @@ class BootstrapEstimate:
         Ends of the confidence interval.
     standard_error : float or ndarray of shape S
         Standard deviation of the resamples (``ddof=1``).
-    resamples : ndarray of shape (n_resamples, *S)
-        The statistic of each resample.
+    resamples : ndarray of shape (n_resamples, ...)
+        The statistic of each resample, of shape S.
 
     Examples
     --------
