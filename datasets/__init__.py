@@ -5,6 +5,15 @@ from equipoise.imports import lazy_exports
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
+        "equations": [
+            "make_american_option_lemm",
+            "make_gridworld_game",
+            "make_lemm",
+            "make_murty_lemm",
+            "make_pi_cycle_lemm",
+            "make_ssg_newton_cycle",
+            "make_vi_divergent_lemm",
+        ],
         "dirichlet_vae": [
             "load_samson_unmixing",
             "load_sugar_raman",
