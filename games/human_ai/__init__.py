@@ -1,0 +1,40 @@
+"""When an AI's advice helps a human decision: closed forms, regions, phase diagrams, policies."""
+
+from .accuracy import (
+    ai_accuracy,
+    human_accuracy,
+    optimal_accuracy,
+    optimal_trust,
+    team_accuracy,
+)
+from .bivariate import bvn_cdf
+from .decomposition import decompose_effect
+from .phase import PhaseDiagram, phase_diagram
+from .policies import policy_accuracy
+from .regimes import (
+    REGIME_NAMES,
+    Regime,
+    complementarity_threshold,
+    locate,
+    regime,
+    regime_boundaries,
+)
+
+__all__ = [
+    "REGIME_NAMES",
+    "PhaseDiagram",
+    "Regime",
+    "ai_accuracy",
+    "bvn_cdf",
+    "complementarity_threshold",
+    "decompose_effect",
+    "human_accuracy",
+    "locate",
+    "optimal_accuracy",
+    "optimal_trust",
+    "phase_diagram",
+    "policy_accuracy",
+    "regime",
+    "regime_boundaries",
+    "team_accuracy",
+]
