@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import re
 import warnings
 from pathlib import Path
 
@@ -50,6 +49,7 @@ exclude_patterns = [
 templates_path = ["templates"]
 default_role = "py:obj"
 add_module_names = False
+toc_object_entries_show_parents = "hide"
 
 myst_enable_extensions = ["amsmath", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -94,34 +94,8 @@ sphinx_gallery_conf = {
 # Captured into pages otherwise, where a reader takes them for output.
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 
-#: Literals and roles, kept as they are; bars; words that end in an underscore.
-MATHEMATICS = re.compile(r"(``.*?``|`[^`]*`_?)|(\|)|(?<=\w)(_)(?!\w)")
-
-
-def escape_mathematics(app, what, name, obj, options, lines):
-    """Take ``|x - y|`` and ``(n_features_in_,)`` for what they are: mathematics and names.
-
-    reStructuredText sees a substitution and a link in them. Doctests and indented blocks after
-    a double colon stay as they are.
-    """
-    in_doctest, block = False, None
-    for i, line in enumerate(lines):
-        stripped = line.strip()
-        indent = len(line) - len(line.lstrip())
-        if block is not None and stripped and indent <= block:
-            block = None
-        in_doctest = bool(stripped) and (in_doctest or stripped.startswith(">>>"))
-        if not in_doctest and block is None:
-            lines[i] = MATHEMATICS.sub(lambda m: m[1] or "\\" + m[0], line)
-        if stripped.endswith("::"):
-            block = indent
-
-
-def skip_metadata_requests(app, what, name, obj, skip, options):
-    """``set_fit_request`` and its like are scikit-learn's, and documented there."""
-    return True if re.fullmatch(r"set_\w+_request", name) else None
-
 
 def setup(app):
-    app.connect("autodoc-process-docstring", escape_mathematics, priority=900)  # after numpydoc
-    app.connect("autodoc-skip-member", skip_metadata_requests)
+    docstrings = load("docstrings")
+    app.connect("autodoc-process-docstring", docstrings.escape_mathematics, priority=900)
+    app.connect("autodoc-skip-member", docstrings.skip_metadata_requests)
