@@ -97,7 +97,7 @@ def blended_digits(
     t = (
         rng.randint(2, size=n).astype(float)
         if ambiguity == 0
-        else rng.beta(*[ambiguity / (1 - ambiguity)] * 2, size=n)
+        else rng.beta(ambiguity / (1 - ambiguity), ambiguity / (1 - ambiguity), size=n)
     )
     X = (1 - t)[:, None] * first + t[:, None] * second
     X = X + noise * rng.normal(size=X.shape)
@@ -352,14 +352,15 @@ def inject_mode_shift(
     array([2, 0])
     """
     P = read_posterior(P)
-    y = column_or_1d(y)
+    labels = np.asarray(column_or_1d(y))
     n, K = P.shape
-    if y.shape != (n,) or y.dtype.kind not in "iu" or y.min() < 0 or y.max() >= K:
+    whole = labels.shape == (n,) and labels.dtype.kind in "iu"
+    if not whole or labels.min() < 0 or labels.max() >= K:
         raise ValueError(f"y must be {n} whole numbers from 0 to {K - 1}, columns of P")
     if not 0 <= rate <= 1:
         raise ValueError(f"rate={rate!r} must be in [0, 1]")
     others = P.copy()
-    others[np.arange(n), y] = 0
+    others[np.arange(n), labels] = 0
     eligible = np.flatnonzero((P.max(axis=1) < 1) & (others.max(axis=1) > 0))
     n_shifts = round(rate * n)
     if n_shifts > len(eligible):
@@ -368,7 +369,7 @@ def inject_mode_shift(
             "another possible class"
         )
     rows = check_random_state(random_state).permutation(eligible)[:n_shifts]
-    shifted = y.copy()
+    shifted = labels.copy()
     shifted[rows] = others[rows].argmax(axis=1)
     return shifted
 

@@ -154,7 +154,7 @@ def get_soft_scorer(name: str) -> SoftScorer:
     >>> X, P = [[0.0], [1.0], [2.0]], [[9, 1], [5, 5], [1, 9]]
     >>> model = SoftLabelClassifier(LogisticRegression()).fit(X, P)
     >>> round(get_soft_scorer("neg_kl")(model, X, P), 3)
-    -0.082
+    -0.126
     """
     if name not in SCORERS:
         raise ValueError(f"name={name!r} is not a soft scorer; allowed: {sorted(SCORERS)}")

@@ -393,8 +393,8 @@ def human_alignment_report(
     --------
     >>> from equipoise.explainers import human_alignment_report
     >>> report = human_alignment_report([[8, 1, 1], [3, 5, 2]], [[0.7, 0.2, 0.1], [0.5, 0.4, 0.1]])
-    >>> round(report["total_variation"], 4), round(report["kl_floor"], 4)
-    (0.15, 0.1)
+    >>> print(report[["total_variation", "kl_floor"]].round(4).to_dict())
+    {'total_variation': 0.15, 'kl_floor': 0.1}
     """
     humans, F = read_pair(P, proba)
     rows = np.arange(len(F))

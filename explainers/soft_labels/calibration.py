@@ -280,7 +280,7 @@ def calibration_error(
     >>> from equipoise.explainers import calibration_error
     >>> proba = [[0.8, 0.2], [0.6, 0.4], [0.3, 0.7]]
     >>> round(calibration_error([0, 1, 1], proba, n_bins=5), 6)
-    0.366667
+    0.166667
     >>> round(calibration_error([[9, 1], [6, 4], [4, 6]], proba, n_bins=5), 6)
     0.066667
     """

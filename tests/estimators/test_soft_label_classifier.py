@@ -561,12 +561,11 @@ def test_losses_have_their_minimum_at_the_targets(loss: str) -> None:
 @pytest.mark.parametrize("loss", ["reverse_kl", "js", "brier"])
 def test_other_losses_train(loss: str) -> None:
     X, counts, _ = problem(200)
-    model = SoftLabelClassifier(loss=loss, max_epochs=60, random_state=0).fit(X, counts)
-    assert kl_to_humans(counts, model.predict_proba(X)) < 0.2
-    assert (
-        model.history_["train_loss"].is_monotonic_decreasing
-        or model.history_["train_loss"].iloc[-1] < model.history_["train_loss"].iloc[0] / 2
-    )
+    model = SoftLabelClassifier(loss=loss, max_epochs=25, lr=0.01, batch_size=50, random_state=0)
+    model.fit(X, counts)
+    assert kl_to_humans(counts, model.predict_proba(X)) < 0.25
+    losses = model.history_["train_loss"]
+    assert losses.iloc[-1] < losses.iloc[0] / 2
 
 
 def test_early_stopping_keeps_the_best() -> None:
@@ -733,9 +732,8 @@ def test_temperature_minimises_the_soft_loss(seed: int, scale: float) -> None:
 @pytest.mark.parametrize("base", [None, GaussianNB()])
 def test_calibration_lowers_the_soft_loss(method: str, base: object) -> None:
     X, counts, _ = problem(200)
-    model = SoftLabelClassifier(base, max_epochs=100, random_state=0).fit(
-        X[:100], counts[:100].argmax(axis=1)
-    )
+    model = SoftLabelClassifier(base, solver="lbfgs", max_epochs=30, random_state=0)
+    model.fit(X[:100], counts[:100].argmax(axis=1))
     before, labels = model.soft_score(X[100:], counts[100:]), model.predict(X)
     assert model.calibrate(X[100:], counts[100:], method=method) is model
     assert model.soft_score(X[100:], counts[100:]) > before
