@@ -17,6 +17,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "RBFFactor",
             "gauss_legendre_01",
             "n_quadrature_nodes",
+            "product_game_interactions",
             "product_game_values",
         ],
         "soft_labels": [

@@ -10,6 +10,8 @@ from .factors import (
     PeriodicFactor,
     RBFFactor,
 )
+from .interaction_explanation import InteractionExplanation
+from .interactions import product_game_interactions
 from .kernels import ProductKernel
 from .nodes import gauss_legendre_01, n_quadrature_nodes
 from .pkex import PKeXShapleyExplainer
@@ -19,6 +21,7 @@ __all__ = [
     "CallableFactor",
     "Chi2Factor",
     "HammingFactor",
+    "InteractionExplanation",
     "LaplacianFactor",
     "Matern1DFactor",
     "PKeXShapleyExplainer",
@@ -29,5 +32,6 @@ __all__ = [
     "RBFFactor",
     "gauss_legendre_01",
     "n_quadrature_nodes",
+    "product_game_interactions",
     "product_game_values",
 ]

@@ -13,9 +13,12 @@ background row), so each is exact at the same cost a term.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
+from sklearn import get_config
 
 from equipoise.blocks import iter_blocks, map_blocks
 
@@ -28,9 +31,10 @@ from .engines import (
     two_sided_values,
 )
 from .esp import esp_values
-from .expansion import ProductKernelExpansion
+from .expansion import ProductKernelExpansion, dense_rows
 from .kernels import ProductKernel, player_factors
 from .nodes import quadrature_error_bound, quadrature_rules
+from .sparse_engine import has_sparse_form, sparse_identity_values
 
 __all__ = ["Attribution", "PlayerGame", "attribute"]
 
@@ -102,6 +106,15 @@ class PlayerGame:
         if self.removal == "marginal":
             yield np.asarray(mean), one
 
+    @property
+    def skips_nulls(self) -> bool:
+        """Whether sparse rows can be explained without making them dense."""
+        return (
+            self.removal == "identity"
+            and np.array_equal(self.player, np.arange(self.n_players))
+            and all(has_sparse_form(kernel) for kernel in self.expansion.terms)
+        )
+
     def pieces(self, working_memory: float | None) -> Iterator[tuple[ProductKernel, Any, Any]]:
         """Cut kernels and support points into pieces of work.
 
@@ -120,7 +133,7 @@ class PlayerGame:
             Their coefficients, with the kernel's constant.
         """
         for kernel, points, weights in self.expansion.weighted_terms():
-            support = lane_blocks(points)
+            support = lane_blocks(dense_rows(points))
             coef = lane_coefficients(weights)
             for some in iter_blocks(len(support), 8.0 * self.n_players * LANES, working_memory):
                 yield kernel, support[some], coef[some]
@@ -188,7 +201,7 @@ class Attribution(NamedTuple):
 
 def attribute(
     game: PlayerGame,
-    X: np.ndarray,
+    X: Any,
     *,
     index: str = "SV",
     n_nodes: str | int = "auto",
@@ -204,7 +217,7 @@ def attribute(
     ----------
     game : PlayerGame
         What is attributed.
-    X : ndarray of shape (n, n_columns)
+    X : ndarray or sparse array of shape (n, n_columns)
         Rows explained.
     index : str, default="SV"
         Semivalue, see `quadrature_rules`.
@@ -227,6 +240,10 @@ def attribute(
         Values, most nodes used, and a bound on the absolute error of any value.
     """
     d = game.n_players
+    if sparse.issparse(X):
+        if game.skips_nulls and method == "quadrature" and backend == "numba":
+            return attribute_sparse(game, X, index, n_nodes, tol, n_jobs)
+        X = densified(X, working_memory)
     shape = (len(X), d, game.expansion.n_outputs)
     unit = all(kernel.unit for kernel in game.expansion.terms)
     rules = quadrature_rules(d, index, n_nodes, tol, unit)
@@ -260,12 +277,63 @@ def attribute(
                 values[rows] += part[0]
                 error[rows] += part[1]
                 most_nodes, largest = max(most_nodes, part[2]), max(largest, part[3])
+    bound = total_bound(error, index, n_nodes, largest, d, unit)
+    return Attribution(values, most_nodes, bound)
+
+
+def total_bound(
+    error: np.ndarray, index: str, n_nodes: str | int, largest: float, d: int, unit: bool
+) -> float:
+    """Turn the engines' error terms into a bound on the absolute error of any value."""
     error_bound = float(error.max(initial=0.0))
     if index == "SV" and not isinstance(n_nodes, str):
         # Without a bound for factors beyond [0, 1] the error is unknown, not small.
         bound = quadrature_error_bound(n_nodes, largest, d)
-        error_bound = error_bound * max(1.0, largest) * bound if unit or bound == 0 else np.inf
-    return Attribution(values, most_nodes, error_bound)
+        return error_bound * max(1.0, largest) * bound if unit or bound == 0 else np.inf
+    return error_bound
+
+
+def densified(X: Any, working_memory: float | None) -> np.ndarray:
+    """Turn sparse rows into dense ones if they fit into the memory budget."""
+    if not sparse.issparse(X):
+        return X
+    budget = get_config()["working_memory"] if working_memory is None else working_memory
+    needed = 8.0 * X.shape[0] * X.shape[1] / 2**20
+    if needed > budget:
+        raise ValueError(
+            f"X is sparse, and this explanation needs it dense: {needed:.0f} MiB, but "
+            f"working_memory is {budget:.0f} MiB. Sparse rows are explained as they are with "
+            "removal='identity', no groups, method='quadrature' and backend 'auto' or 'numba'"
+        )
+    return dense_rows(X)
+
+
+def attribute_sparse(
+    game: PlayerGame, X: Any, index: str, n_nodes: str | int, tol: float, n_jobs: int | None
+) -> Attribution:
+    """Compute the values of sparse rows, skipping features that agree with a support point."""
+    n, d = X.shape
+    rules = quadrature_rules(d, index, n_nodes, tol)
+    X = sparse.csr_array(X)
+    values, error = np.zeros((2, n, d, game.expansion.n_outputs))
+    most_nodes, largest = 0, 0.0
+    blocks = list(iter_blocks(n, 1.0, 16 / 2**20))
+    for kernel, support, coef in game.expansion.weighted_terms():
+        parts = map_blocks(
+            partial(sparse_block, X, kernel, sparse.csr_array(support), coef, rules), blocks, n_jobs
+        )
+        for rows, part in zip(blocks, parts, strict=True):
+            values[rows] += part[0]
+            error[rows] += part[1]
+            most_nodes, largest = max(most_nodes, part[2]), max(largest, part[3])
+    return Attribution(values, most_nodes, total_bound(error, index, n_nodes, largest, d, True))
+
+
+def sparse_block(
+    X: Any, kernel: ProductKernel, support: Any, coef: np.ndarray, rules: Any, rows: slice
+) -> tuple[np.ndarray, np.ndarray, int, float]:
+    """Compute the values of some rows."""
+    return sparse_identity_values(kernel, X[rows], support, coef, rules)
 
 
 def term_rows(A: np.ndarray) -> np.ndarray:

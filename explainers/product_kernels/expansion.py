@@ -2,12 +2,20 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from .kernels import ProductKernel
+from .sparse_engine import has_sparse_form, sparse_kernel
 
-__all__ = ["ProductKernelExpansion"]
+__all__ = ["ProductKernelExpansion", "dense_rows"]
+
+
+def dense_rows(X: Any) -> np.ndarray:
+    """Turn a possibly sparse array into a float64 ndarray."""
+    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -18,8 +26,8 @@ class ProductKernelExpansion:
 
     Parameters
     ----------
-    support : ndarray of shape (n_support, n_features)
-        Support points.
+    support : ndarray or sparse array of shape (n_support, n_features)
+        Support points; sparse where the model keeps them so.
     coef : ndarray of shape (n_support, n_outputs)
         Coefficients.
     intercept : ndarray of shape (n_outputs,)
@@ -45,7 +53,7 @@ class ProductKernelExpansion:
     array([[3.]])
     """
 
-    support: np.ndarray
+    support: Any
     coef: np.ndarray
     intercept: np.ndarray
     terms: tuple[ProductKernel, ...]
@@ -65,7 +73,7 @@ class ProductKernelExpansion:
         ------
         kernel : ProductKernel
             One of `terms`.
-        support : ndarray of shape (n_used, n_features)
+        support : ndarray or sparse array of shape (n_used, n_features)
             Support points with a coefficient other than 0.
         coef : ndarray of shape (n_used, n_outputs)
             Their coefficients, times the kernel's scale and weight.
@@ -83,7 +91,7 @@ class ProductKernelExpansion:
 
         Parameters
         ----------
-        X : ndarray of shape (n, n_features)
+        X : ndarray or sparse array of shape (n, n_features)
             Points.
 
         Returns
@@ -91,8 +99,12 @@ class ProductKernelExpansion:
         ndarray of shape (n, n_outputs)
             Values.
         """
-        values = np.tile(self.intercept, (len(X), 1)).astype(np.float64)
+        values = np.tile(self.intercept, (X.shape[0], 1)).astype(np.float64)
         for kernel, support, coef in self.weighted_terms():
-            K = np.asarray(ProductKernel(kernel.factors)(X, support))
+            plain = ProductKernel(kernel.factors)
+            if has_sparse_form(kernel) and (sparse.issparse(X) or sparse.issparse(support)):
+                K = sparse_kernel(plain, X, support)
+            else:
+                K = np.asarray(plain(dense_rows(X), dense_rows(support)))
             values += K @ coef
         return values

@@ -21,16 +21,18 @@ from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
-from .expansion import ProductKernelExpansion
+from .expansion import ProductKernelExpansion, dense_rows
 from .kernels import ProductKernel, product_terms
 from .opening import AffineTarget, NystroemMachine
 
 __all__ = ["EXTRACTORS", "extract"]
 
 
-def dense(X: Any) -> np.ndarray:
-    """Turn a possibly sparse matrix into a float64 array."""
-    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+def float_rows(X: Any) -> Any:
+    """Turn rows into float64, dense or in sorted CSR as they are."""
+    if sparse.issparse(X):
+        return sparse.csr_array(X, dtype=np.float64)
+    return np.asarray(X, dtype=np.float64)
 
 
 def named_kernel(model: Any, gamma: float | None, given: ProductKernel | None) -> ProductKernel:
@@ -54,17 +56,17 @@ def named_kernel(model: Any, gamma: float | None, given: ProductKernel | None) -
     )
 
 
-def support_points(model: Any, X_train: np.ndarray | None) -> np.ndarray:
+def support_points(model: Any, X_train: np.ndarray | None) -> Any:
     """Return an SVM's support vectors, from the training rows where the model keeps none."""
     if not callable(model.kernel):
-        return dense(model.support_vectors_)
+        return float_rows(model.support_vectors_)
     # With a callable kernel scikit-learn keeps only the rows' numbers.
-    if X_train is None or len(X_train) != model.shape_fit_[0]:
+    if X_train is None or X_train.shape[0] != model.shape_fit_[0]:
         raise ValueError(
             f"{type(model).__name__} with a callable kernel keeps no support vectors; pass its "
             f"training rows to fit (of shape {tuple(model.shape_fit_)})"
         )
-    return dense(X_train)[model.support_]
+    return float_rows(X_train)[model.support_]
 
 
 def check_output(output: str, allowed: tuple[str, ...], model: Any) -> None:
@@ -89,7 +91,7 @@ def from_regression_svm(
     intercept = np.zeros(1) if output == "score_samples" else np.ravel(model.intercept_)
     return ProductKernelExpansion(
         support_points(model, X_train),
-        dense(model.dual_coef_).T,
+        dense_rows(model.dual_coef_).T,
         intercept.astype(np.float64),
         (product,),
     )
@@ -101,7 +103,7 @@ def from_classification_svm(
     """Rewrite SVC or NuSVC: the decision for classes_[1], or all pairs of classes."""
     product = named_kernel(model, model._gamma, kernel)
     classes = model.classes_
-    dual = dense(model.dual_coef_)
+    dual = dense_rows(model.dual_coef_)
     support = support_points(model, X_train)
     if len(classes) == 2:
         check_output(output, (), model)
@@ -111,7 +113,7 @@ def from_classification_svm(
     pairs = list(combinations(range(len(classes)), 2))
     ends = np.cumsum(model.n_support_)
     rows = [slice(end - count, end) for end, count in zip(ends, model.n_support_, strict=True)]
-    coef = np.zeros((len(support), len(pairs)))
+    coef = np.zeros((support.shape[0], len(pairs)))
     for p, (i, j) in enumerate(pairs):
         coef[rows[i], p] = dual[j - 1, rows[i]]
         coef[rows[j], p] = dual[i, rows[j]]
@@ -136,7 +138,9 @@ def from_kernel_ridge(
     product = named_kernel(model, model.gamma, kernel)
     coef = np.asarray(model.dual_coef_, dtype=np.float64)
     coef = coef.reshape(len(coef), -1)
-    return ProductKernelExpansion(dense(model.X_fit_), coef, np.zeros(coef.shape[1]), (product,))
+    return ProductKernelExpansion(
+        float_rows(model.X_fit_), coef, np.zeros(coef.shape[1]), (product,)
+    )
 
 
 def gp_terms(
@@ -170,7 +174,11 @@ def from_gaussian_process(
     spread = np.broadcast_to(model._y_train_std, (alpha.shape[1],)).astype(np.float64)
     centre = np.broadcast_to(model._y_train_mean, (alpha.shape[1],)).astype(np.float64)
     return ProductKernelExpansion(
-        dense(model.X_train_), alpha * spread, centre, terms, noise=noise * float(spread[0]) ** 2
+        dense_rows(model.X_train_),
+        alpha * spread,
+        centre,
+        terms,
+        noise=noise * float(spread[0]) ** 2,
     )
 
 
@@ -198,7 +206,18 @@ def latent_mean(model: Any, binary: Any, kernel: ProductKernel | None) -> Produc
     """Rewrite the latent mean of one binary Laplace approximation."""
     terms, noise = gp_terms(model, binary.kernel_, binary.X_train_, kernel)
     coef = (binary.y_train_ - binary.pi_).astype(np.float64)[:, None]
-    return ProductKernelExpansion(dense(binary.X_train_), coef, np.zeros(1), terms, noise=noise)
+    return ProductKernelExpansion(
+        dense_rows(binary.X_train_), coef, np.zeros(1), terms, noise=noise
+    )
+
+
+def same_rows(first: Any, second: Any) -> bool:
+    """Say whether two sets of support points are the same."""
+    if first.shape != second.shape:
+        return False
+    if sparse.issparse(first) and sparse.issparse(second):
+        return (first != second).nnz == 0
+    return np.array_equal(dense_rows(first), dense_rows(second))
 
 
 def stack(
@@ -207,10 +226,11 @@ def stack(
     """Join expansions of the same columns as the outputs of one."""
     first = parts[0]
     widths = [part.n_outputs for part in parts]
-    if all(np.array_equal(part.support, first.support) for part in parts):
+    if all(same_rows(part.support, first.support) for part in parts):
         support, coef = first.support, np.hstack([part.coef for part in parts])
     else:
-        support = np.vstack([part.support for part in parts])
+        rows = [part.support for part in parts]
+        support = sparse.vstack(rows, "csr") if sparse.issparse(rows[0]) else np.vstack(rows)
         coef = block_diag(*(part.coef for part in parts))
     terms, term_weights = first.terms, None
     if any(part.terms != first.terms for part in parts):
@@ -239,11 +259,11 @@ def from_nystroem(
             "model makes a kernel expansion of it"
         )
     product = named_kernel(model.features, model.features.gamma, kernel)
-    alpha = model.features.normalization_.T @ np.atleast_2d(dense(coef)).T
+    alpha = model.features.normalization_.T @ np.atleast_2d(dense_rows(coef)).T
     constant = np.broadcast_to(np.ravel(intercept), (alpha.shape[1],)).astype(np.float64)
     names = class_names(model.linear) if alpha.shape[1] > 1 else ()
     return ProductKernelExpansion(
-        dense(model.features.components_), alpha, constant, (product,), names
+        float_rows(model.features.components_), alpha, constant, (product,), names
     )
 
 
@@ -404,11 +424,11 @@ def native_output(model: Any, output: str, X: np.ndarray) -> np.ndarray | None:
         inner = native_output(model.machine, output, X)
         return None if inner is None else inner * model.slope + model.offset
     if isinstance(model, NystroemMachine):
-        return np.asarray(model.native(X), dtype=np.float64).reshape(len(X), -1)
+        return np.asarray(model.native(X), dtype=np.float64).reshape(X.shape[0], -1)
     if isinstance(model, OneVsRestClassifier) and not hasattr(model, "decision_function"):
         return None
     if hasattr(model, "feature_names_in_"):
-        frame: Any = pd.DataFrame(X, columns=model.feature_names_in_)
+        frame: Any = pd.DataFrame(dense_rows(X), columns=model.feature_names_in_)
         X = frame
     if output == "score_samples":
         values = model.score_samples(X)
@@ -419,7 +439,7 @@ def native_output(model: Any, output: str, X: np.ndarray) -> np.ndarray | None:
     else:
         values = model.predict(X)
     values = np.asarray(values, dtype=np.float64)
-    return values.reshape(len(X), -1)
+    return values.reshape(X.shape[0], -1)
 
 
 def check_reproduction(
@@ -443,8 +463,10 @@ def check_reproduction(
     ValueError
         If they differ by more than 1e-6 of the coefficients' total.
     """
+    if not X.shape[0]:
+        return
     native = native_output(model, output, X)
-    if native is None or native.shape != (len(X), expansion.n_outputs):
+    if native is None or native.shape != (X.shape[0], expansion.n_outputs):
         return
     scale = 1.0 + np.abs(native).max(initial=0.0) + np.abs(expansion.coef).sum(axis=0)
     distance = float(np.max(np.abs(native - expansion(X)) / scale, initial=0.0))

@@ -7,7 +7,8 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from .conversion import named_factors, scaled_products
-from .factors import CallableFactor, Chi2Factor, Factor, fill_log_factors
+from .engines import lane_blocks
+from .factors import CallableFactor, Chi2Factor, Factor, fill_log_factors, require_positive
 
 __all__ = ["ProductKernel", "player_factors", "player_logs", "product_terms"]
 
@@ -48,8 +49,7 @@ class ProductKernel:
                 )
         if not factors:
             raise ValueError("factors must hold at least one factor")
-        if not np.isfinite(self.scale):
-            raise ValueError(f"scale={self.scale!r} must be finite")
+        require_positive("scale", self.scale)
         object.__setattr__(self, "factors", factors)
 
     @classmethod
@@ -127,6 +127,15 @@ class ProductKernel:
         """Whether all factors lie in [0, 1]."""
         return all(factor.unit for factor in self.factors)
 
+    @property
+    def formulas(self) -> tuple[np.ndarray, np.ndarray]:
+        """Codes and parameters of the factors, each of shape (d,); code -1 has no formula."""
+        # Thousands of features usually share one factor object.
+        unique = {id(factor): factor for factor in self.factors}
+        known = {key: (factor.code, factor.parameter) for key, factor in unique.items()}
+        codes, parameters = zip(*(known[id(factor)] for factor in self.factors), strict=True)
+        return np.array(codes), np.array(parameters, dtype=np.float64)
+
     def factors_matrix(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Compute all factors of all pairs.
 
@@ -174,12 +183,15 @@ class ProductKernel:
         X = np.asarray(X, dtype=np.float64)
         Y = X if Y is None else np.asarray(Y, dtype=np.float64)
         if X.ndim == 1 and Y.ndim == 1:
-            return float(np.asarray(self(X[None], Y[None]))[0, 0])
+            x, y = self.columns(X[None]), self.columns(Y[None])
+            values = [k(x[:, j], y[:, j])[0, 0] for j, k in enumerate(self.factors)]
+            return float(self.scale * np.prod(values))
         X, Y = self.columns(X), self.columns(Y)
-        K = np.full((len(X), len(Y)), float(self.scale))
-        for j, factor in enumerate(self.factors):
-            K *= factor(X[:, j], Y[:, j])
-        return K
+        if not (len(X) and len(Y)):
+            return np.zeros((len(X), len(Y)))
+        whole = np.zeros(len(self.factors), dtype=np.intp)
+        K = player_factors(self, X, lane_blocks(Y), whole, 1)
+        return self.scale * K.reshape(len(X), -1)[:, : len(Y)]
 
 
 def player_logs(
@@ -210,11 +222,10 @@ def player_logs(
     if any(isinstance(factor, CallableFactor) and not factor.log for factor in factors):
         return None
     logs = np.zeros((len(X), n_blocks, n_players, lanes))
-    if all(factor.code >= 0 for factor in factors):
+    codes, parameters = kernel.formulas
+    if (codes >= 0).all():
         if X.min(initial=0.0) < 0 and any(isinstance(factor, Chi2Factor) for factor in factors):
             raise ValueError("The chi2 kernel takes values of at least 0; X holds negative ones")
-        codes = np.array([factor.code for factor in factors])
-        parameters = np.array([factor.parameter for factor in factors])
         fill_log_factors(X, support, codes, parameters, player, logs)
         return logs
     for j, factor in enumerate(factors):

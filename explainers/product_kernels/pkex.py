@@ -25,7 +25,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_array, check_random_state, get_tags
+from sklearn.utils import _safe_indexing, check_array, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -34,12 +34,13 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .attribution import PlayerGame, attribute
+from .attribution import PlayerGame, attribute, densified
 from .extraction import check_reproduction, extract
 from .feature_maps import FeatureMap, feature_map
 from .kernels import ProductKernel
 from .nodes import parse_index
 from .opening import column_count, is_fitted, open_model
+from .quantities import ExpansionQuantities
 
 __all__ = ["PKeXShapleyExplainer"]
 
@@ -91,7 +92,9 @@ def player_groups(
     return player, [str(name) for name in groups] if isinstance(groups, dict) else labels
 
 
-class PKeXShapleyExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
+class PKeXShapleyExplainer(
+    ExpansionQuantities, MetaEstimatorMixin, TransformerMixin, BaseEstimator
+):
     """Exact Shapley values of support vector machines, kernel ridge and Gaussian processes.
 
     Every prediction of a model with a product kernel (RBF, Laplacian, chi2, categorical, products
@@ -207,7 +210,12 @@ class PKeXShapleyExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     _parameter_constraints: dict = {
         "estimator": [HasMethods(["fit"]), None],
         "removal": [StrOptions({"identity", "baseline", "marginal", "interventional"})],
-        "reference": ["array-like", Interval(Integral, 1, None, closed="left"), None],
+        "reference": [
+            "array-like",
+            "sparse matrix",
+            Interval(Integral, 1, None, closed="left"),
+            None,
+        ],
         "kernel": [StrOptions({"auto"}), ProductKernel],
         "output": [StrOptions({"auto", "ovo", "margin", "score_samples", "latent"})],
         "groups": [list, tuple, dict, None],
@@ -359,7 +367,7 @@ class PKeXShapleyExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         self.output_names_ = list(expansion.output_names)
         if not self.output_names_ and expansion.n_outputs > 1:
             self.output_names_ = [f"y{o}" for o in range(expansion.n_outputs)]
-        self.support_size_ = len(expansion.support)
+        self.support_size_ = expansion.support.shape[0]
         self.feature_names_out_ = np.array(
             [
                 f"{name}_{output}" if output else name
@@ -370,6 +378,7 @@ class PKeXShapleyExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         )
         self._game = game
         self._feature_map = columns
+        self._template = _safe_indexing(X, [0]) if columns.steps and X is not None else None
         self._empty = empty if self.empty_value is None else np.full_like(empty, self.empty_value)
         self._empty_shift = empty - self._empty
         return self
@@ -385,7 +394,9 @@ class PKeXShapleyExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             raise ValueError("X=None is for a fitted estimator; this one must be fitted: pass X")
         estimator = clone(estimator)
         if not isinstance(estimator, Pipeline):
-            X = check_array(X, dtype="numeric", estimator=self)
+            X = check_array(
+                X, accept_sparse="csr", accept_large_sparse=False, dtype="numeric", estimator=self
+            )
         if sample_weight is None:
             return estimator.fit(X, y)
         if not has_fit_parameter(estimator, "sample_weight"):
@@ -393,9 +404,9 @@ class PKeXShapleyExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         return estimator.fit(X, y, sample_weight=weights)
 
-    def _columns(self, X: Any, columns: FeatureMap, n_features: int) -> np.ndarray:
+    def _columns(self, X: Any, columns: FeatureMap, n_features: int) -> Any:
         if not columns.steps:
-            X = check_array(X, dtype=np.float64, estimator=self, ensure_min_samples=1)
+            X = check_array(X, accept_sparse="csr", dtype=np.float64, estimator=self)
             if X.shape[1] != n_features:
                 raise ValueError(
                     f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
@@ -405,7 +416,7 @@ class PKeXShapleyExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         rows = check_array(
             columns(X), accept_sparse="csr", dtype=np.float64, estimator=self, input_name="X"
         )
-        return rows.toarray() if sparse.issparse(rows) else rows
+        return rows
 
     def _names(self, X: Any, estimator: Any, steps: list[Any], columns: FeatureMap) -> list[str]:
         if columns.steps and self.explain_transformed:
@@ -425,7 +436,7 @@ class PKeXShapleyExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
 
     def _background(
         self,
-        rows: np.ndarray | None,
+        rows: Any,
         sample_weight: Any,
         columns: FeatureMap,
         support: np.ndarray,
@@ -438,7 +449,7 @@ class PKeXShapleyExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             return None, None
         drawn = self.reference is None or isinstance(self.reference, Integral)
         if drawn:
-            pool = support if rows is None else rows
+            pool = densified(support if rows is None else rows, self.working_memory)
             if not len(pool):
                 raise ValueError(
                     f"removal={self.removal!r} needs background rows: the model has no support "
@@ -450,6 +461,7 @@ class PKeXShapleyExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             pool = self._columns(
                 pool.reshape(1, -1) if np.ndim(pool) == 1 else pool, columns, n_features
             )
+            pool = densified(pool, self.working_memory)
             weights = np.ones(len(pool))
         if self.removal == "baseline":
             if isinstance(self.reference, Integral):
@@ -466,16 +478,18 @@ class PKeXShapleyExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             pool, weights = pool[chosen], weights[chosen]
         return pool, weights / weights.sum()
 
-    def _rows(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _rows(self, X: Any) -> tuple[Any, Any]:
         """Check rows to explain; return them in the features' own units and as columns."""
         check_is_fitted(self)
         columns = self._feature_map
         if not columns.steps:
-            X = validate_data(self, X, reset=False, dtype=np.float64)
+            X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
             return X, X
         validate_data(self, X, reset=False, skip_check_array=True)
         rows = self._columns(X, columns, self.n_features_in_)
-        return (rows if self.explain_transformed else np.asarray(X)), rows
+        if self.explain_transformed:
+            return rows, rows
+        return X if sparse.issparse(X) else np.asarray(X), rows
 
     def explain(self, X: Any) -> Any:
         """Split the model's outputs for each row among the players.
@@ -518,7 +532,7 @@ class PKeXShapleyExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             values = values + self._empty_shift / values.shape[1]
         if self.check_additivity and self.index == "SV":
             self._check_additivity(rows, values)
-        base = np.tile(self._empty, (len(rows), 1))
+        base = np.tile(self._empty, (len(values), 1))
         single = values.shape[2] == 1
         grouped = self.groups is not None
         explanation = shap.Explanation(
@@ -657,7 +671,8 @@ class PKeXShapleyExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
                 f"coalitions must have shape (n_coalitions, {self._game.n_players}), "
                 f"got {present.shape}"
             )
-        values = self._game.coalition_values(rows, present, self.working_memory)
+        dense = densified(rows, self.working_memory)
+        values = self._game.coalition_values(dense, present, self.working_memory)
         values[:, ~present.any(axis=1)] = self._empty
         return values[..., 0] if values.shape[2] == 1 else values
 
@@ -665,16 +680,18 @@ class PKeXShapleyExplainer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         needs_fit = self.prefit is False or not is_fitted(self._model())
         tags.target_tags.required = needs_fit and get_tags(self._model()).target_tags.required
-        tags.input_tags.sparse = False
+        tags.input_tags.sparse = get_tags(self._model()).input_tags.sparse
         tags.input_tags.allow_nan = False
         return tags
 
 
 def warn_about_base(empty: np.ndarray, expansion: Any) -> None:
     """Warn if the base value of the identity removal lies far from the predictions."""
-    if len(expansion.support) < 2:
+    n_support = expansion.support.shape[0]
+    if n_support < 2:
         return
-    predictions = expansion(expansion.support)
+    some = expansion.support[np.unique(np.linspace(0, n_support - 1, 200, dtype=int))]
+    predictions = expansion(some)
     distance = np.abs(empty - predictions.mean(axis=0))
     if np.any(distance > 3 * predictions.std(axis=0)):
         warnings.warn(
