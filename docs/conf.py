@@ -35,7 +35,6 @@ version = release = equipoise.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
@@ -48,6 +47,7 @@ exclude_patterns = [
 ]
 templates_path = ["templates"]
 default_role = "py:obj"
+smartquotes = False  # they would curl the quotes of {"identity", "baseline"}
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 
@@ -58,6 +58,7 @@ autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc sections give types, shapes and defaults
 numpydoc_show_class_members = False
 
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "equipoise"
 html_static_path = ["static"]
@@ -96,6 +97,7 @@ warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 
 
 def setup(app):
+    load("mathml").setup(app)
     docstrings = load("docstrings")
     app.connect("autodoc-process-docstring", docstrings.escape_mathematics, priority=900)
     app.connect("autodoc-skip-member", docstrings.skip_metadata_requests)
