@@ -49,16 +49,16 @@ class TensorBatches:
         Holds ``X`` and ``y`` as tensors.
     batch_size : int
         Rows a batch; -1 for all.
-    generator : torch.Generator, optional
+    rng : numpy.random.RandomState, optional
         Shuffles the rows anew in each epoch; None keeps their order.
     """
 
     def __init__(
-        self, dataset: Dataset, batch_size: int, generator: torch.Generator | None = None
+        self, dataset: Dataset, batch_size: int, rng: np.random.RandomState | None = None
     ) -> None:
         self.dataset = dataset
         self.batch_size = len(dataset) if batch_size == -1 else batch_size
-        self.generator = generator
+        self.rng = rng
 
     def __len__(self) -> int:
         return -(-len(self.dataset) // self.batch_size)
@@ -68,7 +68,7 @@ class TensorBatches:
         n = len(X)
         if y is None:  # prediction: skorch drops the second part
             y = torch.zeros(n)
-        order = None if self.generator is None else torch.randperm(n, generator=self.generator)
+        order = None if self.rng is None else torch.from_numpy(self.rng.permutation(n))
         for start in range(0, n, self.batch_size):
             rows = slice(start, start + self.batch_size)
             if order is None:
@@ -204,14 +204,13 @@ def make_net(module: nn.Module, plan: TrainingPlan, batch_seed: int) -> NeuralNe
             batch_size=-1,
             **common,
         )
-    generator = torch.Generator().manual_seed(batch_seed)
     momentum = {"optimizer__momentum": 0.9} if plan.solver == "sgd" else {}
     return NeuralNet(
         optimizer=torch.optim.SGD if plan.solver == "sgd" else torch.optim.AdamW,
         lr=plan.lr,
         optimizer__weight_decay=plan.weight_decay,
         batch_size=plan.batch_size,
-        iterator_train__generator=generator,
+        iterator_train__rng=np.random.RandomState(batch_seed),
         **momentum,
         **common,
     )

@@ -469,14 +469,14 @@ def test_training_equals_a_loop_written_by_hand() -> None:
         0.1
     )  # the user's module is left alone
     rng = np.random.RandomState(0)
-    generator = torch.Generator().manual_seed(int(rng.randint(2**31 - 1, size=2)[0]))
+    orders = np.random.RandomState(rng.randint(2**31 - 1, size=2)[0])
     optimizer = torch.optim.AdamW(module.parameters(), lr=0.01, weight_decay=0.02)
     inputs, targets = (
         torch.tensor(X, dtype=torch.float32),
         torch.tensor(counts / 10, dtype=torch.float32),
     )
     for _ in range(3):
-        order = torch.randperm(100, generator=generator)
+        order = orders.permutation(100)
         for start in range(0, 100, 16):
             rows = order[start : start + 16]
             optimizer.zero_grad()
