@@ -5,7 +5,9 @@ spectra and smooth abundance maps; its bilinear terms follow Fan et al. (2009): 
 sum_{j<k} z_j z_k w_j * w_k.
 """
 
+from numbers import Real
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,9 +44,9 @@ def check_count(name: str, value: int, least: int) -> None:
         )
 
 
-def check_number(name: str, value: float, low: float, high: float = np.inf) -> None:
+def check_number(name: str, value: Any, low: float, high: float = np.inf) -> None:
     """A finite number in [low, high]."""
-    if not (np.isscalar(value) and np.isfinite(value) and low <= value <= high):
+    if not (isinstance(value, Real) and low <= float(value) <= high and np.isfinite(float(value))):
         allowed = f"at least {low}" if high == np.inf else f"between {low} and {high}"
         raise ValueError(f"{name}={value!r} is not allowed; allowed: a finite number {allowed}")
 

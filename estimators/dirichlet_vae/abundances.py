@@ -212,10 +212,12 @@ def fcls(X: npt.ArrayLike, endmembers: npt.ArrayLike, *, n_jobs: int | None = No
            [1.  , 0.  , 0.  ]])
     """
     W = check_endmembers(endmembers)
-    X = check_array(X, dtype=np.float64)
-    if X.shape[1] != W.shape[1]:
-        raise ValueError(f"X has {X.shape[1]} features, but endmembers has {W.shape[1]} features")
-    return abundances_of(X, W, n_jobs)
+    rows = check_array(X, dtype=np.float64)
+    if rows.shape[1] != W.shape[1]:
+        raise ValueError(
+            f"X has {rows.shape[1]} features, but endmembers has {W.shape[1]} features"
+        )
+    return abundances_of(rows, W, n_jobs)
 
 
 class FCLSUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -298,8 +300,8 @@ class FCLSUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             On the simplex.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
-        return abundances_of(X, self.components_, self.n_jobs)
+        rows = validate_data(self, X, reset=False, dtype=np.float64)
+        return abundances_of(rows, self.components_, self.n_jobs)
 
     def inverse_transform(self, Z: npt.ArrayLike) -> np.ndarray:
         """Mixtures of the endmembers.
@@ -320,13 +322,13 @@ class FCLSUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
 def check_simplex(Z: npt.ArrayLike, K: int) -> np.ndarray:
     """Rows with K non-negative entries that sum to one, to 1e-6."""
-    Z = check_array(Z, dtype=np.float64, input_name="Z")
-    if Z.shape[1] != K:
-        raise ValueError(f"Z has {Z.shape[1]} columns; allowed: n_components={K}")
-    worst = float(np.abs(Z.sum(axis=1) - 1).max())
-    if Z.min() < -1e-6 or worst > 1e-6:
+    codes = check_array(Z, dtype=np.float64, input_name="Z")
+    if codes.shape[1] != K:
+        raise ValueError(f"Z has {codes.shape[1]} columns; allowed: n_components={K}")
+    worst = float(np.abs(codes.sum(axis=1) - 1).max())
+    if codes.min() < -1e-6 or worst > 1e-6:
         raise ValueError(
-            f"Z isn't on the simplex: smallest entry {Z.min():.3g}, sums off by up to {worst:.3g}; "
-            "allowed: entries of at least 0 in rows that sum to 1, both to 1e-6"
+            f"Z isn't on the simplex: smallest entry {codes.min():.3g}, sums off by up to "
+            f"{worst:.3g}; allowed: entries of at least 0 in rows that sum to 1, both to 1e-6"
         )
-    return Z
+    return codes

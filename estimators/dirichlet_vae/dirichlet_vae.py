@@ -482,14 +482,14 @@ class DirichletBetaVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             If beta is negative or not finite.
         """
         check_is_fitted(self)
-        beta = self.beta_ if beta is None else beta
-        if not (isinstance(beta, Real) and 0 <= beta < np.inf):
+        weight: Any = self.beta_ if beta is None else beta
+        if not (isinstance(weight, Real) and 0 <= float(weight) < np.inf):
             raise ValueError(f"beta={beta!r} is not allowed; allowed: a number of at least 0")
         log_g, error = infer(self, self._check_X(X, reset=False))
         sigma2 = self.noise_variance_
         constant = len(self.mean_) / 2 * np.log(2 * np.pi * sigma2)
         kl = np.asarray(dirichlet_kl(np.exp(log_g), self.concentration_))
-        rows = -(error / (2 * sigma2) + constant + beta * kl)
+        rows = -(error / (2 * sigma2) + constant + float(weight) * kl)
         return float(rows.mean()) if reduce else rows
 
     def score(self, X: npt.ArrayLike, y: Any = None) -> float:

@@ -11,6 +11,7 @@ small concentrations don't underflow; "gamma_icdf" is the approximate inverse CD
 
 import copy
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -96,7 +97,8 @@ class LinearEndmembers(nn.Module):
         Bounds of each band.
     """
 
-    linear = True
+    lower: torch.Tensor
+    upper: torch.Tensor
 
     def __init__(
         self,
@@ -136,7 +138,7 @@ class HullEndmembers(nn.Module):
         The rows.
     """
 
-    linear = True
+    candidates: torch.Tensor
 
     def __init__(self, logits: torch.Tensor, candidates: torch.Tensor) -> None:
         super().__init__()
@@ -167,7 +169,7 @@ class LogRatioDecoder(nn.Module):
         E log z under the prior, subtracted so that b is the mean at collapse.
     """
 
-    linear = False
+    prior_mean: torch.Tensor
 
     def __init__(self, A: torch.Tensor, prior_mean: torch.Tensor) -> None:
         super().__init__()
@@ -205,8 +207,6 @@ class SimplexMLPDecoder(nn.Module):
     activation : {"relu", "tanh", "gelu", "elu"}, default="relu"
         After each hidden layer.
     """
-
-    linear = False
 
     def __init__(
         self,
@@ -299,6 +299,10 @@ class DirichletVAE(nn.Module):
     >>> error.shape, kl.shape
     (torch.Size([2]), torch.Size([2]))
     """
+
+    log_a: torch.Tensor
+    encoder: Any
+    decoder: Any
 
     def __init__(
         self,

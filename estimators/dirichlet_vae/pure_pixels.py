@@ -5,6 +5,8 @@ random direction orthogonal to the rows already chosen. N-FINDR (Winter 1999) ex
 the volume of their simplex, |det [1; scores]|, grows.
 """
 
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 from numba import njit
@@ -15,29 +17,34 @@ from .threshold import check_n_components
 __all__ = ["nfindr", "vca", "vertex_components"]
 
 
-def principal_scores(
-    X: np.ndarray, weight: np.ndarray, width: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Scores (n, width) on the leading axes, those axes (width, D), and the mean."""
+def principal_axes(X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """Mean (D,), axes as rows, largest variance first, and the numerical rank around the mean."""
     share = weight / weight.sum()
     mean = share @ X
-    Y = X - mean
+    Y = np.sqrt(share)[:, None] * (X - mean)
     if X.shape[1] <= len(X):
-        values, axes = np.linalg.eigh(Y.T @ (share[:, None] * Y))
-        values, axes = values[::-1], axes.T[::-1]
+        values, columns = np.linalg.eigh(Y.T @ Y)
+        values, axes = values[::-1], columns.T[::-1]
     else:
-        _, roots, axes = np.linalg.svd(np.sqrt(share)[:, None] * Y, full_matrices=False)
+        _, roots, axes = np.linalg.svd(Y, full_matrices=False)
         values = roots**2
-    rank = int((values > 1e-12 * max(values[0], np.finfo(float).tiny)).sum())
+    # The sign of an axis is arbitrary: fixed, so that the same data give the same answer.
+    largest = np.abs(axes).argmax(axis=1)
+    axes = axes * np.sign(axes[np.arange(len(axes)), largest])[:, None]
+    size = np.finfo(float).eps * float(mean @ mean)  # what rounding leaves of constant data
+    return mean, axes, int((values > max(1e-12 * float(values[0]), size)).sum())
+
+
+def principal_scores(
+    X: np.ndarray, weight: np.ndarray, width: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores (n, width) on the leading axes, and the mean; ValueError where the rank is smaller."""
+    mean, axes, rank = principal_axes(X, weight)
     if rank < width:
         raise ValueError(
             f"X has numerical rank {rank} around its mean; n_components={width + 1} needs {width}"
         )
-    # The sign of an axis is arbitrary: fixed, so that the same data give the same answer.
-    axes = (
-        axes[:width] * np.sign(axes[np.arange(width), np.abs(axes[:width]).argmax(axis=1)])[:, None]
-    )
-    return Y @ axes.T, axes, mean
+    return (X - mean) @ axes[:width].T, mean
 
 
 def signal_to_noise(
@@ -57,7 +64,7 @@ def signal_to_noise(
 
 def projected(X: np.ndarray, weight: np.ndarray, K: int) -> np.ndarray:
     """Rows in K coordinates in which the simplex of the endmembers is cut by a plane."""
-    scores, _, mean = principal_scores(X, weight, K - 1)
+    scores, mean = principal_scores(X, weight, K - 1)
     if signal_to_noise(X, weight, scores, mean) < 15 + 10 * np.log10(K):
         height = np.linalg.norm(scores, axis=1).max()
         return np.column_stack([scores, np.full(len(X), height)])
@@ -109,12 +116,11 @@ def vertex_components(
     Y: np.ndarray, weight: np.ndarray, K: int, rng: np.random.RandomState
 ) -> np.ndarray:
     """Rows found by VCA among weighted ones; as many as the rank allows where it is below K - 1."""
-    centred = Y - weight @ Y / weight.sum()
-    rank = int(np.linalg.matrix_rank(centred, tol=1e-6 * max(np.linalg.norm(centred), 1e-300)))
+    mean, axes, rank = principal_axes(Y, weight)
     if rank == 0:
         return Y[:1]
     K = min(K, rank + 1)
-    scores, _, _ = principal_scores(Y, weight, K - 1)
+    scores = (Y - mean) @ axes[: K - 1].T
     height = np.linalg.norm(scores, axis=1).max()
     return Y[vertex_indices(np.column_stack([scores, np.full(len(Y), height)]), rng)]
 
@@ -165,15 +171,15 @@ def vca(
     [0, 1, 2]
     """
     K = check_n_components(n_components)
-    X = check_array(X, dtype=np.float64, ensure_min_samples=K)
+    rows = check_array(X, dtype=np.float64, ensure_min_samples=K)
     check_n_init(n_init)
     rng = check_random_state(random_state)
-    weight = np.ones(len(X))
-    Z = projected(X, weight, K)
-    T = principal_scores(X, weight, K - 1)[0]
+    weight = np.ones(len(rows))
+    Z = projected(rows, weight, K)
+    T = principal_scores(rows, weight, K - 1)[0]
     runs = [vertex_indices(Z, rng) for _ in range(n_init)]
-    best = max(runs, key=lambda rows: simplex_volume(T, rows))
-    return X[best], best
+    best = max(runs, key=partial(simplex_volume, T))
+    return rows[best], best
 
 
 def check_n_init(n_init: int) -> None:
@@ -259,18 +265,18 @@ def nfindr(
     [0, 1, 2]
     """
     K = check_n_components(n_components)
-    X = check_array(X, dtype=np.float64, ensure_min_samples=K)
+    rows = check_array(X, dtype=np.float64, ensure_min_samples=K)
     check_n_init(n_init)
     rng = check_random_state(random_state)
-    weight = np.ones(len(X))
-    scores = principal_scores(X, weight, K - 1)[0]
+    weight = np.ones(len(rows))
+    scores = principal_scores(rows, weight, K - 1)[0]
     # Scaled axes: the largest volume is the same, and the determinants stay well conditioned.
-    T = np.column_stack([scores / scores.std(axis=0), np.ones(len(X))])
-    Z = projected(X, weight, K)
+    T = np.column_stack([scores / scores.std(axis=0), np.ones(len(rows))])
+    Z = projected(rows, weight, K)
     runs = []
     for _ in range(n_init):
-        rows = vertex_indices(Z, rng)
-        exchange_rows(T, rows, 3 * K)
-        runs.append(rows)
-    best = max(runs, key=lambda rows: simplex_volume(scores, rows))
-    return X[best], best
+        indices = vertex_indices(Z, rng)
+        exchange_rows(T, indices, 3 * K)
+        runs.append(indices)
+    best = max(runs, key=partial(simplex_volume, scores))
+    return rows[best], best

@@ -11,6 +11,7 @@ mean.
 
 import warnings
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -162,7 +163,7 @@ def check_rows(X: npt.ArrayLike) -> np.ndarray:
     return densify(check_array(X, accept_sparse=True, dtype=dtypes, ensure_min_samples=2))
 
 
-def densify(X: npt.ArrayLike) -> np.ndarray:
+def densify(X: Any) -> np.ndarray:
     """A dense array; a warning where a sparse one becomes large."""
     if hasattr(X, "toarray"):
         if X.shape[0] * X.shape[1] > 1e8:
@@ -238,11 +239,11 @@ def collapse_threshold(
             f"noise_variance={noise_variance!r} is not allowed; "
             "allowed: a positive number or 'learned'"
         )
-    X = check_rows(X)
-    weight = check_weights(sample_weight, X)
-    spectrum = data_spectrum(X, K, weight)
+    rows = check_rows(X)
+    weight = check_weights(sample_weight, rows)
+    spectrum = data_spectrum(rows, K, weight)
     diameter2 = None
     if kind == "certificate":
-        seen = X if weight is None else X[weight > 0]
+        seen = rows if weight is None else rows[weight > 0]
         diameter2 = squared_diameter(np.asarray(seen, dtype=np.float64), spectrum.mean)
     return threshold_of(spectrum, a, noise_variance, kind, diameter2)

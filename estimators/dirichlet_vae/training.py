@@ -160,8 +160,11 @@ def forward_rows(
     finally:
         module.n_mc = samples
         module.train(training)
-    log_g = np.concatenate([p[0] for p in parts]).astype(np.float64)
-    return log_g, np.concatenate([p[1] for p in parts]).astype(np.float64)
+    log_gs, errors = zip(*parts, strict=True)
+    return (
+        np.concatenate(log_gs).astype(np.float64),
+        np.concatenate(errors).astype(np.float64),
+    )
 
 
 def decode_rows(module: DirichletVAE, Z: np.ndarray, device: torch.device) -> np.ndarray:
