@@ -1,4 +1,4 @@
-"""Human soft labels: targets, calibration and alignment with annotators."""
+"""Human soft labels: targets, arms, aggregation, calibration, alignment, cartography, audit."""
 
 from .alignment import (
     entropy_error,
@@ -10,6 +10,7 @@ from .alignment import (
     soft_cross_entropy,
     total_variation,
 )
+from .arms import entropy_matched_labels, make_label_arms
 from .calibration import brier_decomposition, calibration_error, reliability_curve
 from .targets import as_soft_labels
 
@@ -18,9 +19,11 @@ __all__ = [
     "brier_decomposition",
     "calibration_error",
     "entropy_error",
+    "entropy_matched_labels",
     "expected_brier",
     "human_alignment_report",
     "kl_to_humans",
+    "make_label_arms",
     "ranking_agreement",
     "reliability_curve",
     "soft_brier",

@@ -86,7 +86,9 @@ def columns_of(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     columns = order[found]
     unknown = classes[columns] != y
     if unknown.any():
-        raise ValueError(f"label {y[unknown].tolist()[0]!r} is not among the classes {classes.tolist()}")
+        raise ValueError(
+            f"label {y[unknown].tolist()[0]!r} is not among the classes {classes.tolist()}"
+        )
     return columns
 
 
