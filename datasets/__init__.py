@@ -20,6 +20,18 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "make_convex_mixture",
             "make_hyperspectral",
         ],
+        "human_ai": [
+            "fetch_chatbench",
+            "load_bansal2021",
+            "load_haiid",
+            "load_imagenet16h",
+            "make_human_ai_trials",
+        ],
+        "product_kernels": [
+            "make_heavy_tail_shift",
+            "make_polynomial_regression",
+            "make_squared_exponential",
+        ],
         "soft_labels": [
             "fetch_fashion_mnist_h",
             "inject_mode_shift",

@@ -70,22 +70,63 @@ def mixture() -> tuple[np.ndarray]:
     return (rng.dirichlet(np.ones(3), size=60) @ W + 0.05 * rng.normal(size=(60, 3)),)
 
 
+def equations() -> tuple[Any]:
+    """A two-player system of min and max equations, absolutely halting."""
+    from equipoise.games import LEMM
+
+    rows = ["x = max(1 + 0.5*y, 2 - 0.25*z)", "y = min(1 - 0.5*x, 0.75*z - 1)", "z = 1 + 0.5*x"]
+    return (LEMM.from_equations(rows),)
+
+
+def decision_process() -> tuple[Any]:
+    """A one-player system without negative coefficients."""
+    from equipoise.games import LEMM
+
+    return (LEMM.from_equations(["x = max(1 + 0.5*y, 2)", "y = max(0.9*x, 1 + 0.1*y)"]),)
+
+
+def harmonic_game() -> tuple[Any]:
+    """Three players with two actions each, whose equilibria form a curve."""
+    from equipoise.datasets import make_harmonic_game
+
+    return (make_harmonic_game((2, 2, 2), random_state=0),)
+
+
+def two_samples() -> tuple[np.ndarray, np.ndarray]:
+    """Two samples of 3 features with different means."""
+    rng = np.random.RandomState(0)
+    return rng.normal(size=(20, 3)), rng.normal(size=(25, 3)) + 0.5
+
+
 CASES: dict[str, Case] = {
+    "EquilibriumVariety": Case(fit=harmonic_game, explain=lambda args: (), sklearn_checks=False),
+    "FTRLFlow": Case(
+        make=lambda cls: cls(t_max=5.0, random_state=0),
+        fit=harmonic_game,
+        explain=lambda args: (),
+        sklearn_checks=False,
+    ),
+    "FTRLPlus": Case(
+        make=lambda cls: cls(init="random", max_iter=200, random_state=0),
+        fit=harmonic_game,
+        explain=lambda args: (),
+        sklearn_checks=False,
+    ),
     "DirichletBetaVAE": Case(
         make=lambda cls: cls(random_state=0),
         fit=mixture,
         # tests/estimators/test_dirichlet_vae.py holds the same properties with two components.
-        expected_failures={
-            check: "the check sets n_components=1, but a simplex code needs two components"
-            for check in (
+        expected_failures=dict.fromkeys(
+            (
                 "check_dont_overwrite_parameters",
                 "check_fit2d_1feature",
                 "check_fit2d_1sample",
                 "check_fit2d_predict1d",
                 "check_methods_sample_order_invariance",
                 "check_methods_subset_invariance",
-            )
-        },
+            ),
+            "the check sets n_components=1, but a simplex code needs two components",
+        ),
     ),
     "FCLSUnmixer": Case(
         make=lambda cls: cls(np.eye(3)),
@@ -103,5 +144,30 @@ CASES: dict[str, Case] = {
                 "solver='lbfgs' and convex classifiers pass"
             )
         },
+    ),
+    "HSICShapleyExplainer": Case(explain=lambda args: ()),
+    "HSICShapleySelector": Case(
+        explain=None, no_explain="its scores_ are the explanation; HSICShapleyExplainer hands it out"
+    ),
+    "MMDShapleyExplainer": Case(
+        fit=two_samples,
+        explain=lambda args: (),
+        sklearn_checks=False,  # the second argument of fit is a sample, not a target
+        rejects=lambda: [(None,), (np.zeros((3, 2)), np.zeros((3, 1)))],
+    ),
+    "LemkeSolver": Case(fit=equations, explain=lambda args: (), sklearn_checks=False),
+    "LinearProgramLEMM": Case(fit=decision_process, explain=lambda args: (), sklearn_checks=False),
+    "PolicyIteration": Case(fit=equations, explain=lambda args: (), sklearn_checks=False),
+    "SimplePolicyIteration": Case(
+        make=lambda cls: cls(random_state=0),
+        fit=equations,
+        explain=lambda args: (),
+        sklearn_checks=False,
+    ),
+    "ValueIteration": Case(
+        make=lambda cls: cls(store_history=True),
+        fit=equations,
+        explain=lambda args: (),
+        sklearn_checks=False,
     ),
 }

@@ -37,7 +37,7 @@ def require_positive(name: str, value: float, *, zero: bool = False) -> None:
 
 
 class Factor:
-    """One feature's kernel. Subclasses define `log_values`, unless they can be negative."""
+    """One feature's kernel. Subclasses define `log_of`, elementwise."""
 
     #: Whether all values lie in [0, 1], for which the number of nodes can be bounded.
     unit: bool = True
@@ -48,6 +48,21 @@ class Factor:
     def parameter(self) -> float:
         """The number that the formula `code` takes."""
         return 0.0
+
+    def log_of(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Compute log k_j elementwise, with broadcasting.
+
+        Parameters
+        ----------
+        x, y : ndarray
+            Values of the feature, of shapes that broadcast.
+
+        Returns
+        -------
+        ndarray
+            Log factors, -inf where the factor is 0.
+        """
+        raise NotImplementedError
 
     def log_values(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Compute log k_j(x, y) for all pairs.
@@ -64,7 +79,7 @@ class Factor:
         ndarray of shape (n, m)
             Log factors, -inf where the factor is 0.
         """
-        raise NotImplementedError
+        return self.log_of(x[:, None], y[None, :])
 
     def __call__(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Compute k_j(x, y) for all pairs.
@@ -125,8 +140,8 @@ class RBFFactor(Factor):
         assert self.length_scale is not None
         return 0.5 / float(self.length_scale) ** 2
 
-    def log_values(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return -self.parameter * np.subtract.outer(x, y) ** 2
+    def log_of(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return -self.parameter * (x - y) ** 2
 
 
 @dataclass(frozen=True)
@@ -156,8 +171,8 @@ class LaplacianFactor(Factor):
     def parameter(self) -> float:
         return float(self.gamma)
 
-    def log_values(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return -self.gamma * np.abs(np.subtract.outer(x, y))
+    def log_of(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return -self.gamma * np.abs(x - y)
 
 
 @dataclass(frozen=True)
@@ -188,8 +203,8 @@ class HammingFactor(Factor):
     def parameter(self) -> float:
         return float(np.log1p(-self.lam)) if self.lam < 1 else -np.inf
 
-    def log_values(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.where(np.equal.outer(x, y), 0.0, self.parameter)
+    def log_of(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.where(x == y, 0.0, self.parameter)
 
 
 @dataclass(frozen=True)
@@ -219,11 +234,11 @@ class Chi2Factor(Factor):
     def parameter(self) -> float:
         return float(self.gamma)
 
-    def log_values(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def log_of(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if min(x.min(initial=0.0), y.min(initial=0.0)) < 0:
             raise ValueError("The chi2 kernel takes values of at least 0; X holds negative ones")
-        total = np.add.outer(x, y)
-        squared = np.subtract.outer(x, y) ** 2
+        total = x + y
+        squared = (x - y) ** 2
         return -self.gamma * np.divide(squared, total, out=np.zeros_like(total), where=total > 0)
 
 
@@ -253,8 +268,8 @@ class PeriodicFactor(Factor):
         require_positive("period", self.period)
         require_positive("length_scale", self.length_scale)
 
-    def log_values(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        sine = np.sin(np.pi / self.period * np.abs(np.subtract.outer(x, y)))
+    def log_of(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        sine = np.sin(np.pi / self.period * np.abs(x - y))
         return -2.0 * (sine / self.length_scale) ** 2
 
 
@@ -285,8 +300,8 @@ class Matern1DFactor(Factor):
             raise ValueError(f"nu={self.nu!r} is not available; allowed: 0.5, 1.5, 2.5, inf")
         require_positive("length_scale", self.length_scale)
 
-    def log_values(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        distance = np.abs(np.subtract.outer(x, y)) / self.length_scale
+    def log_of(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        distance = np.abs(x - y) / self.length_scale
         if self.nu == np.inf:
             return -0.5 * distance**2
         r = np.sqrt(2 * self.nu) * distance
@@ -309,8 +324,8 @@ class RationalQuadraticFactor(Factor):
     alpha: float = 1.0
     length_scale: float = 1.0
 
-    def log_values(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        squared = np.subtract.outer(x, y) ** 2
+    def log_of(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        squared = (x - y) ** 2
         return -self.alpha * np.log1p(squared / (2 * self.alpha * self.length_scale**2))
 
 
@@ -375,8 +390,8 @@ class FactorProduct(Factor):
     parts: tuple[Factor, ...]
     powers: tuple[float, ...]
 
-    def log_values(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        logs = [p * f.log_values(x, y) for f, p in zip(self.parts, self.powers, strict=True)]
+    def log_of(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        logs = [p * f.log_of(x, y) for f, p in zip(self.parts, self.powers, strict=True)]
         return np.sum(logs, axis=0)
 
 

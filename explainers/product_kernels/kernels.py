@@ -10,7 +10,7 @@ from .conversion import named_factors, scaled_products
 from .engines import lane_blocks
 from .factors import CallableFactor, Chi2Factor, Factor, fill_log_factors, require_positive
 
-__all__ = ["ProductKernel", "player_factors", "player_logs", "product_terms"]
+__all__ = ["ProductKernel", "paired_factors", "player_factors", "player_logs", "product_terms"]
 
 
 @dataclass(frozen=True)
@@ -266,6 +266,48 @@ def player_factors(
         column = factor(X[:, j], support[:, j].ravel())
         product[:, :, player[j]] *= column.reshape(len(X), n_blocks, lanes)
     return product - 1.0 if minus_one else product
+
+
+def paired_factors(
+    kernel: ProductKernel,
+    X: np.ndarray,
+    Y: np.ndarray,
+    player: np.ndarray,
+    n_players: int,
+    *,
+    minus_one: bool = False,
+) -> np.ndarray:
+    """Multiply factors over each player's columns, for pairs of rows (X_r, Y_r).
+
+    Parameters
+    ----------
+    kernel : ProductKernel
+        Kernel with d factors.
+    X, Y : ndarray of shape (n_pairs, d)
+        Rows.
+    player : ndarray of shape (d,)
+        Which player a column belongs to.
+    n_players : int
+        Number of players.
+    minus_one : bool, default=False
+        Return the factors minus 1.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs, n_players)
+        Factors.
+    """
+    logs, plain = np.zeros((len(X), n_players)), np.ones((len(X), n_players))
+    for j, factor in enumerate(kernel.factors):
+        if isinstance(factor, CallableFactor):
+            # It takes matrices of all pairs only: call it on one pair at a time.
+            pairs = zip(X[:, j : j + 1], Y[:, j : j + 1], strict=True)
+            plain[:, player[j]] *= [factor(x, y)[0, 0] for x, y in pairs]
+        else:
+            logs[:, player[j]] += factor.log_of(X[:, j], Y[:, j])
+    if minus_one:
+        return np.where(plain == 1, np.expm1(logs), plain * np.exp(logs) - 1)
+    return plain * np.exp(logs)
 
 
 def product_terms(kernel: Kernel, n_features: int) -> tuple[list[ProductKernel], float]:

@@ -1,10 +1,11 @@
 """Quadratic forms in product kernels: games whose terms are pairs of rows.
 
-    v(S) = sum_ab W_ab prod_{j in S} k_j(U_a, U_b)
+    v(S) = sum_ab W_ab prod_{j in S} k_j(U_a, U_b) prod_{j not in S} b_j
 
-has the values phi_j = <W, A_j> with A_j = z_j int prod_{l != j} (1 + t z_l) dt and z = k - 1. The
-matrices A_j don't depend on W. They are made tile by tile, never as a whole, and handed to whatever
-is summed over them: one weight matrix, or thousands of permuted ones.
+has the values phi_j = <W, A_j> with A_j = z_j int prod_{l != j} (b_l + t z_l) dt and z = k - b;
+absence factors b are 1 (identity removal) or the factors' means. The matrices A_j don't depend on
+W. They are made tile by tile, never as a whole, and handed to whatever is summed over them: one
+weight matrix, or thousands of permuted ones.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,25 +19,35 @@ from numba import njit
 from equipoise.blocks import map_blocks
 
 from .attribution import term_rows
-from .engines import LANES, choose_rule, lane_blocks, one_sided_passes
+from .engines import LANES, choose_rule, lane_blocks, one_sided_passes, two_sided_passes
 from .kernels import ProductKernel, player_factors, player_logs
 from .nodes import QuadratureRules, quadrature_rules
 
-__all__ = ["PairValues", "Tile", "kernel_tile", "pair_values", "product_tile", "sum_over_tiles"]
+__all__ = [
+    "PairValues",
+    "Tile",
+    "kernel_tile",
+    "mean_factors",
+    "pair_values",
+    "product_tile",
+    "sum_over_tiles",
+]
 
 _TILE = 256
 
 
 @njit(cache=True, nogil=True)
 def integrate_pairs(  # type: ignore[no-untyped-def]
-    D, limits, starts, nodes, weights, tol, last_exact
+    D, absence, limits, starts, nodes, weights, tol, last_exact
 ):
-    """Replace z by A_j = z_j int prod_{l != j} (1 + t z_l) dt, for every pair and player.
+    """Replace z by A_j = z_j int prod_{l != j} (b_l + t z_l) dt, for every pair and player.
 
     Parameters
     ----------
     D : ndarray of shape (n_rows, n_blocks, n_players, LANES)
-        k - 1 on entry, A on return.
+        z = k - b on entry, A on return.
+    absence : ndarray of shape (n_players,)
+        Absence factors b, the same for all pairs.
     limits, starts, nodes, weights, tol, last_exact
         The fields of `QuadratureRules`.
 
@@ -51,6 +62,10 @@ def integrate_pairs(  # type: ignore[no-untyped-def]
     pre = np.empty((n_players, LANES))
     acc = np.empty((n_players, LANES))
     run = np.empty(LANES)
+    b = np.empty((n_players, LANES))
+    for j in range(n_players):
+        b[j] = absence[j]
+    one_sided = (absence == 1.0).all()
     worst = 0.0
     most_nodes = 0
     for i in range(n_rows):
@@ -61,7 +76,10 @@ def integrate_pairs(  # type: ignore[no-untyped-def]
             if not (last_exact and rule == limits.size - 1):
                 worst = max(worst, tol / max(1.0, z))
             acc[:] = 0.0
-            one_sided_passes(D[i, k], t, w, pre, run, acc)
+            if one_sided:
+                one_sided_passes(D[i, k], t, w, pre, run, acc)
+            else:
+                two_sided_passes(D[i, k], b, t, w, pre, run, acc)
             for j in range(n_players):
                 for lane in range(LANES):
                     D[i, k, j, lane] *= acc[j, lane]
@@ -96,10 +114,11 @@ def kernel_tile(
     U: np.ndarray,
     player: np.ndarray,
     n_players: int,
+    absence: np.ndarray,
     rows: slice,
     columns: slice,
 ) -> np.ndarray:
-    """Compute k_j(U_a, U_b) - 1, side by side in lanes.
+    """Compute k_j(U_a, U_b) - b_j, side by side in lanes.
 
     Parameters
     ----------
@@ -111,17 +130,33 @@ def kernel_tile(
         Which player a column belongs to.
     n_players : int
         Number of players.
+    absence : ndarray of shape (n_players,)
+        Absence factors b.
     rows, columns : slice
         The pairs.
 
     Returns
     -------
     ndarray of shape (n_rows, n_blocks, n_players, LANES)
-        Factors minus 1.
+        Factors minus absence factors.
     """
-    return player_factors(
-        kernel, U[rows], lane_blocks(U[columns]), player, n_players, minus_one=True
-    )
+    blocks = lane_blocks(U[columns])
+    if (absence == 1).all():
+        return player_factors(kernel, U[rows], blocks, player, n_players, minus_one=True)
+    return player_factors(kernel, U[rows], blocks, player, n_players) - absence[:, None]
+
+
+def mean_factors(
+    kernel: ProductKernel, U: np.ndarray, player: np.ndarray, n_players: int
+) -> np.ndarray:
+    """Average each player's factor over all pairs of rows, of shape (n_players,)."""
+    total = np.zeros(n_players)
+    for rows, columns in tiles(len(U)):
+        F = player_factors(kernel, U[rows], lane_blocks(U[columns]), player, n_players)
+        n_columns = columns.stop - columns.start
+        sums = np.moveaxis(F, 2, 0).reshape(n_players, len(F), -1)[..., :n_columns].sum(axis=(1, 2))
+        total += sums if rows == columns else 2 * sums
+    return total / len(U) ** 2
 
 
 def product_tile(logs: np.ndarray, factors: np.ndarray, rows: slice, columns: slice) -> np.ndarray:
@@ -191,6 +226,7 @@ def sum_over_tiles(
     factors: Callable[[slice, slice], np.ndarray],
     consume: Callable[[Tile], np.ndarray],
     rules: QuadratureRules,
+    absence: np.ndarray,
     n_jobs: int | None = None,
 ) -> PairValues:
     """Add up a function of the tiles of A over the upper triangle.
@@ -200,11 +236,13 @@ def sum_over_tiles(
     n : int
         Number of rows in the pool.
     factors : callable
-        From two slices to factors minus 1, as `kernel_tile` returns them.
+        From two slices to factors minus absence factors, as `kernel_tile` returns them.
     consume : callable
         From a `Tile` to an array. It must count tiles off the diagonal twice.
     rules : QuadratureRules
         Nodes.
+    absence : ndarray of shape (n_players,)
+        Absence factors.
     n_jobs : int or None
         Threads over tiles.
 
@@ -216,7 +254,7 @@ def sum_over_tiles(
 
     def one(pair: tuple[slice, slice]) -> tuple[np.ndarray, float, int]:
         D = factors(*pair)
-        worst, most = integrate_pairs(D, *rules)
+        worst, most = integrate_pairs(D, absence, *rules)
         n_columns = pair[1].stop - pair[1].start
         n_rows, n_blocks, n_players, lanes = D.shape
         A = np.moveaxis(D, 2, 0).reshape(n_players, n_rows, n_blocks * lanes)[..., :n_columns]
@@ -242,6 +280,7 @@ def pair_values(
     weight: Callable[[slice, slice], np.ndarray],
     *,
     unit: bool,
+    absence: np.ndarray | None = None,
     tol: float = 1e-12,
     n_nodes: str | int = "auto",
     n_jobs: int | None = None,
@@ -255,11 +294,13 @@ def pair_values(
     n_players : int
         Number of players.
     factors : callable
-        From two slices to factors minus 1, as `kernel_tile` returns them.
+        From two slices to factors minus absence factors, as `kernel_tile` returns them.
     weight : callable
         From two slices to a tile of the symmetric matrix W.
     unit : bool
         Whether all factors lie in [0, 1].
+    absence : ndarray of shape (n_players,), default=None
+        Absence factors; None is ones.
     tol : float, default=1e-12
         Tolerance, relative to sum |W|.
     n_nodes : "auto", "exact" or int, default="auto"
@@ -277,5 +318,6 @@ def pair_values(
         Bound on the quadrature's absolute error of any value.
     """
     rules = quadrature_rules(n_players, "SV", n_nodes, tol, unit)
-    found = sum_over_tiles(n, factors, partial(weighted_sum, weight), rules, n_jobs)
+    absence = np.ones(n_players) if absence is None else absence
+    found = sum_over_tiles(n, factors, partial(weighted_sum, weight), rules, absence, n_jobs)
     return found.total[0], found.n_nodes, float(found.worst * found.total[1, 0])

@@ -8,7 +8,6 @@ is 7 to 9 at bandwidths scaled to the dimension and never above d / 2.
 
 import time
 import warnings
-from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -40,56 +39,10 @@ from .feature_maps import FeatureMap, feature_map
 from .kernels import ProductKernel
 from .nodes import parse_index
 from .opening import column_count, is_fitted, open_model
+from .players import feature_names_of, player_groups
 from .quantities import ExpansionQuantities
 
 __all__ = ["PKeXShapleyExplainer"]
-
-
-def player_groups(
-    groups: Any, n_features: int, feature_names: Sequence[str]
-) -> tuple[np.ndarray, list[str]]:
-    """Number the players.
-
-    Parameters
-    ----------
-    groups : None, list of lists, or dict of name to list
-        Features of each player, by position or by name; None makes each feature a player.
-    n_features : int
-        Number of features.
-    feature_names : sequence of str
-        Their names.
-
-    Returns
-    -------
-    player : ndarray of shape (n_features,)
-        Which player a feature belongs to.
-    names : list of str
-        The players' names.
-
-    Raises
-    ------
-    ValueError
-        If the groups aren't a partition of the features.
-    """
-    if groups is None:
-        return np.arange(n_features), list(feature_names)
-    position = {name: j for j, name in enumerate(feature_names)}
-    members = groups.values() if isinstance(groups, dict) else groups
-    player = np.full(n_features, -1)
-    labels: list[str] = []
-    for g, group in enumerate(members):
-        columns = [position.get(c, -1) if isinstance(c, str) else int(c) for c in group]
-        for name, j in zip(group, columns, strict=True):
-            if not 0 <= j < n_features:
-                raise ValueError(f"groups holds {name!r}, none of the {n_features} features")
-            if player[j] >= 0:
-                raise ValueError(f"groups holds feature {feature_names[j]!r} twice")
-            player[j] = g
-        labels.append("+".join(str(feature_names[j]) for j in columns))
-    left = [str(feature_names[j]) for j in np.flatnonzero(player < 0).tolist()]
-    if left:
-        raise ValueError(f"groups must hold every feature once; missing: {left}")
-    return player, [str(name) for name in groups] if isinstance(groups, dict) else labels
 
 
 class PKeXShapleyExplainer(
@@ -427,12 +380,9 @@ class PKeXShapleyExplainer(
                 return [str(name) for name in names]
             except (AttributeError, ValueError):
                 return [f"x{j}" for j in range(columns.n_features)]
-        names = getattr(X, "columns", None)
-        if names is None:
-            names = getattr(estimator, "feature_names_in_", None)
-        if names is None:
-            names = [f"x{j}" for j in range(columns.n_features)]
-        return [str(name) for name in names]
+        if not hasattr(X, "columns") and hasattr(estimator, "feature_names_in_"):
+            return [str(name) for name in estimator.feature_names_in_]
+        return feature_names_of(X, columns.n_features)
 
     def _background(
         self,

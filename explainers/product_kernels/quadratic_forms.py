@@ -136,7 +136,7 @@ def norm_values(game: PlayerGame, *, tol: float, n_jobs: int | None) -> Quadrati
     values, nodes, bound = pair_values(
         len(alpha),
         game.n_players,
-        partial(kernel_tile, kernel, support, game.player, game.n_players),
+        partial(kernel_tile, kernel, support, game.player, game.n_players, np.ones(game.n_players)),
         partial(outer_tile, alpha),
         unit=kernel.unit,
         tol=tol,
