@@ -98,7 +98,20 @@ def two_samples() -> tuple[np.ndarray, np.ndarray]:
     return rng.normal(size=(20, 3)), rng.normal(size=(25, 3)) + 0.5
 
 
+def decisions() -> tuple[np.ndarray, np.ndarray]:
+    """80 decisions from two columns of evidence and a moderator."""
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(80, 3))
+    follows = X[:, 0] + 0.5 * X[:, 1] + rng.logistic(size=80) > 0
+    return X, np.where(follows, "yes", "no")
+
+
 CASES: dict[str, Case] = {
+    "HumanAITeamModel": Case(
+        make=lambda cls: cls(n_boot=20, random_state=0),
+        fit=decisions,
+        explain=lambda args: (),
+    ),
     "EquilibriumVariety": Case(fit=harmonic_game, explain=lambda args: (), sklearn_checks=False),
     "FTRLFlow": Case(
         make=lambda cls: cls(t_max=5.0, random_state=0),
@@ -147,7 +160,8 @@ CASES: dict[str, Case] = {
     ),
     "HSICShapleyExplainer": Case(explain=lambda args: ()),
     "HSICShapleySelector": Case(
-        explain=None, no_explain="its scores_ are the explanation; HSICShapleyExplainer hands it out"
+        explain=None,
+        no_explain="its scores_ are the explanation; HSICShapleyExplainer hands it out",
     ),
     "MMDShapleyExplainer": Case(
         fit=two_samples,

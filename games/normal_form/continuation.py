@@ -106,7 +106,7 @@ def correct(
     x: np.ndarray,
     J: np.ndarray,
 ) -> int:
-    """Solve F(z) = 0 and normal . z = level from a predicted point by Gauss-Newton; return its steps, or -1."""
+    """Solve F(z) = 0, normal . z = level by Gauss-Newton; return its steps, or -1."""
     D = len(z)
     F = np.empty(D)
     A = np.empty((D + 1, D))
@@ -187,6 +187,7 @@ def follow_branch(
         turned = t
         while h > 1e-7 * step:
             predicted = previous + h * t
+            level = float(t @ predicted)
             used = correct(
                 payoffs,
                 n_actions,
@@ -195,7 +196,7 @@ def follow_branch(
                 masses,
                 predicted,
                 t,
-                t @ predicted,
+                level,
                 scale,
                 tol,
                 z,
@@ -222,6 +223,7 @@ def follow_branch(
             for _ in range(60):
                 middle = 0.5 * (low + high)
                 predicted = previous + middle * t
+                level = float(t @ predicted)
                 correct(
                     payoffs,
                     n_actions,
@@ -230,7 +232,7 @@ def follow_branch(
                     masses,
                     predicted,
                     t,
-                    t @ predicted,
+                    level,
                     scale,
                     tol,
                     z,
@@ -249,6 +251,7 @@ def follow_branch(
             size = np.sqrt(normal @ normal)
             predicted = z.copy()
             end = z.copy()
+            level = float(-center[coordinate] / size)
             used = correct(
                 payoffs,
                 n_actions,
@@ -257,7 +260,7 @@ def follow_branch(
                 masses,
                 predicted,
                 normal / size,
-                -center[coordinate] / size,
+                level,
                 scale,
                 tol,
                 end,

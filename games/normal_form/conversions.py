@@ -38,7 +38,7 @@ def read_dataframe(
     shape = tuple(len(names) for _, names in coded)
     if any((codes < 0).any() for codes, _ in coded):
         raise ValueError("an action is missing (None or NaN) in action_columns")
-    rows = np.ravel_multi_index(tuple(codes for codes, _ in coded), shape) if shape else []
+    rows = np.ravel_multi_index(tuple(codes for codes, _ in coded), shape)
     counts = np.bincount(rows, minlength=prod(shape))
     if (counts != 1).any():
         profile = np.unravel_index(int(np.flatnonzero(counts != 1)[0]), shape)

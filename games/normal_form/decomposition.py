@@ -85,8 +85,8 @@ class GameDecomposition:
         What was decomposed.
     measure : list of ndarray
         The weights mu_i.
-    nonstrategic, potential, harmonic : NormalFormGame or None
-        The three parts; None where it wasn't asked for.
+    nonstrategic, potential, harmonic : NormalFormGame
+        The three parts; ValueError where one wasn't asked for.
     potential_function : ndarray of shape (d_0, ..., d_{n-1}) or None
         phi, of weighted mean zero; None if neither potential nor harmonic part was asked for.
 
@@ -114,38 +114,44 @@ class GameDecomposition:
     ) -> None:
         self.game = game
         self.measure = measure
-        self.nonstrategic = parts.get("nonstrategic")
-        self.potential = parts.get("potential")
-        self.harmonic = parts.get("harmonic")
         self.potential_function = potential_function
+        self._parts = parts
 
-    def _need(self, *components: str) -> list[NormalFormGame]:
-        missing = [name for name in components if getattr(self, name) is None]
-        if missing:
+    def _part(self, name: str) -> NormalFormGame:
+        if name not in self._parts:
             raise ValueError(
-                f"components must include {missing} for this; decompose with components='all'"
+                f"the {name} part was not computed; decompose with components='all', or with it"
             )
-        return [getattr(self, name) for name in components]
+        return self._parts[name]
+
+    @property
+    def nonstrategic(self) -> NormalFormGame:
+        return self._part("nonstrategic")
+
+    @property
+    def potential(self) -> NormalFormGame:
+        return self._part("potential")
+
+    @property
+    def harmonic(self) -> NormalFormGame:
+        return self._part("harmonic")
 
     @cached_property
     def norms(self) -> dict[str, float]:
         """The weighted norm |.|_g of each part that was asked for."""
         return {
-            name: weighted_norm(getattr(self, name).payoffs, self.measure)
-            for name in compress(COMPONENTS, [getattr(self, c) is not None for c in COMPONENTS])
+            name: weighted_norm(part.payoffs, self.measure) for name, part in self._parts.items()
         }
 
     @property
     def potentialness(self) -> float:
         """|u^P| / (|u^P| + |u^H|), from 0 (harmonic) to 1 (potential); NaN if nonstrategic."""
-        self._need("potential", "harmonic")
         potential, harmonic = self._strategic_norms()
         return potential / (potential + harmonic) if potential + harmonic > 0 else float("nan")
 
     @property
     def potential_share(self) -> float:
         """|u^P|^2 / (|u^P|^2 + |u^H|^2), a share of variance; NaN for a nonstrategic game."""
-        self._need("potential", "harmonic")
         potential, harmonic = self._strategic_norms()
         total = np.hypot(potential, harmonic)
         return (potential / total) ** 2 if total > 0 else float("nan")
@@ -156,9 +162,11 @@ class GameDecomposition:
         mass = sum(float(mu.sum()) for mu in self.measure)
         mass *= prod(float(mu.sum()) for mu in self.measure)
         rounding = 16 * n * np.finfo(float).eps * float(np.abs(self.game.payoffs).max()) * mass**0.5
-        return tuple(  # type: ignore[return-value]
-            0.0 if self.norms[name] <= rounding else self.norms[name]
-            for name in ("potential", "harmonic")
+        potential = weighted_norm(self.potential.payoffs, self.measure)
+        harmonic = weighted_norm(self.harmonic.payoffs, self.measure)
+        return (
+            0.0 if potential <= rounding else potential,
+            0.0 if harmonic <= rounding else harmonic,
         )
 
     def subset_energy(self) -> pd.DataFrame:
@@ -186,7 +194,7 @@ class GameDecomposition:
         1     1    0.0
         2     2    1.0
         """
-        potential, harmonic = self._need("potential", "harmonic")
+        potential, harmonic = self.potential, self.harmonic
         n = self.game.n_players
         energy = {"potential": np.zeros(2**n), "harmonic": np.zeros(2**n)}
         for i, mu in enumerate(self.measure):

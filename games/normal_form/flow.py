@@ -77,7 +77,7 @@ class FTRLFlow(BaseEstimator):
     >>> bool(flow.energy_drift_ < 1e-8)
     True
     >>> flow.return_times(0.02).round(1).tolist()
-    [3.2, 6.4, 9.7, 12.9, 16.1, 19.3]
+    [6.5, 13.2, 19.8]
     """
 
     _parameter_constraints: dict = {

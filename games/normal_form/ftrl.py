@@ -55,8 +55,7 @@ class FTRLPlus(BaseEstimator):
     ----------
     regularizer : {"entropic", "euclidean", "tsallis", "log_barrier"}, default="entropic"
         The regulariser h of every player.
-    step_size : {"adaptive", "scale_free", "theory"}, float or array-like of shape (n,),
-    default="adaptive"
+    step_size : str, float or array-like of shape (n,), default="adaptive"
         "adaptive" is ``1 / sqrt(tau + S)``, with S the sum of squared prediction errors of past
         rounds; "scale_free" the same with tau = 0, which doesn't change when a player's payoffs are
         multiplied by a positive number; "theory" the constant step that a proof allows, for which
@@ -125,14 +124,16 @@ class FTRLPlus(BaseEstimator):
         "prediction_error" S (n,), "largest_prediction_error" (n,), "movement" (largest change of a
         probability in the last round), "backend".
 
-    For a list of B games of one shape, arrays gain an axis of length B: strategies and their means
-    (B, d_i), `trajectory_` (n_records, B, d_i), `regret_` (n_records, B, n), and so on; a game that
-    has converged stays as it was in later records.
-
     See Also
     --------
     FTRLPlusLearner : One player, online.
     EquilibriumVariety : All equilibria round the centre.
+
+    Notes
+    -----
+    For a list of B games of one shape, arrays gain an axis of length B: strategies and their means
+    (B, d_i), `trajectory_` (n_records, B, d_i), `regret_` (n_records, B, n), and so on; a game that
+    has converged stays as it was in later records.
 
     References
     ----------

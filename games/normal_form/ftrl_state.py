@@ -21,6 +21,13 @@ __all__ = ["SelfPlay", "advance"]
 #: Games above this many profiles are played by BLAS instead of the compiled loop.
 LARGEST_COMPILED = 100_000
 
+#: The arrays of the state that `play_rounds` takes, in its order.
+BATCHED = (
+    *("y0", "Y", "last", "x", "total"),
+    *("S", "largest", "spread", "constant_step", "eta"),
+    *("movement", "gap", "best_gap", "rounds", "stopped"),
+)
+
 
 @dataclass
 class SelfPlay:
@@ -100,7 +107,7 @@ class SelfPlay:
 
     def copy(self) -> "SelfPlay":
         """Return a state that can be played on without changing this one."""
-        arrays = {
+        arrays: dict[str, Any] = {
             name: value.copy()
             for name, value in vars(self).items()
             if isinstance(value, np.ndarray) and name != "payoffs"
@@ -145,39 +152,11 @@ def advance_compiled(
     n_actions = np.array(play.n_actions, dtype=np.int64)
 
     def run(games: slice) -> None:
-        play_rounds(
-            play.payoffs[games],
-            n_actions,
-            h.code,
-            h.exponent,
-            h.slope,
-            play.rule.schedule,
-            play.rule.tau,
-            lam,
-            *(
-                array[games]
-                for array in (
-                    play.y0,
-                    play.Y,
-                    play.last,
-                    play.x,
-                    play.total,
-                    play.S,
-                    play.largest,
-                    play.spread,
-                    play.constant_step,
-                    play.eta,
-                    play.movement,
-                    play.gap,
-                    play.best_gap,
-                    play.rounds,
-                    play.stopped,
-                )
-            ),
-            until,
-            tol,
-            check_every,
-        )
+        arguments: list[Any] = [play.payoffs[games], n_actions]
+        arguments += [h.code, h.exponent, h.slope, play.rule.schedule, play.rule.tau, lam]
+        arguments += [getattr(play, name)[games] for name in BATCHED]
+        arguments += [until, tol, check_every]
+        play_rounds(*arguments)
 
     B = len(play.rounds)
     if B == 1:

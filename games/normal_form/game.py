@@ -215,7 +215,7 @@ class NormalFormGame:
                 raise ValueError(
                     f"f{profile} must return {len(shape)} payoffs, got shape {values.shape}"
                 )
-            payoffs[(slice(None), *profile)] = values
+            payoffs[(slice(None), *profile)] = values  # type: ignore[index]
         return cls(payoffs)
 
     @classmethod
@@ -424,8 +424,8 @@ class NormalFormGame:
             of length n.
             Never negative.
         """
-        reduce = {"sum": np.sum, "max": np.max, "mean": np.mean, None: None}
-        if aggregate not in reduce:
+        reduce: dict[str, Any] = {"sum": np.sum, "max": np.max, "mean": np.mean}
+        if aggregate is not None and aggregate not in reduce:
             raise ValueError(
                 f"aggregate={aggregate!r} is not known; allowed: 'sum', 'max', 'mean', None"
             )
@@ -695,10 +695,7 @@ class NormalFormGame:
             " / ".join(self.action_names[j + 1][a] for j, a in enumerate(rest)) for rest in others
         ]
         for a in range(min(self.shape[0], limit)):
-            cells = [
-                ", ".join(f"{u:.4g}" for u in self._payoffs[(slice(None), a, *rest)])
-                for rest in others
-            ]
+            cells = [", ".join(f"{u[(a, *rest)]:.4g}" for u in self._payoffs) for rest in others]
             yield [self.action_names[0][a], *cells]
 
     def _repr_html_(self) -> str:

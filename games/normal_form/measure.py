@@ -41,6 +41,13 @@ class HarmonicMeasure:
         factor.
     residual : float
         Root mean square of R over that of the payoff differences sum_i m_i Pi_i u_i is made of.
+
+    Examples
+    --------
+    >>> from equipoise.games import NormalFormGame, find_harmonic_measure
+    >>> found = find_harmonic_measure(NormalFormGame.from_bimatrix([[1, -1], [-1, 1]]))
+    >>> found.is_harmonic, found.nullity, round(found.margin, 6)
+    (True, 1, 0.25)
     """
 
     measure: list[np.ndarray]

@@ -34,6 +34,14 @@ def plot_decomposition(parts: Any, ax: Any = None) -> Any:
     -------
     matplotlib.axes.Axes
         One stacked bar for each number of players involved.
+
+    Examples
+    --------
+    >>> from equipoise.datasets import load_classic_game
+    >>> from equipoise.games import plot_decomposition
+    >>> ax = plot_decomposition(load_classic_game("jordan").decompose())
+    >>> len(ax.patches)
+    6
     """
     ax = new_axes() if ax is None else ax
     table = parts.subset_energy().groupby("size")[["potential", "harmonic"]].sum()
@@ -82,6 +90,17 @@ def plot_regret(frame: pd.DataFrame, ax: Any = None) -> Any:
     -------
     matplotlib.axes.Axes
         The axes.
+
+    Examples
+    --------
+    >>> from equipoise.datasets import make_harmonic_game
+    >>> from equipoise.games import FTRLPlus, plot_regret
+    >>> solver = FTRLPlus(init="random", random_state=0)
+    >>> ax = plot_regret(
+    ...     solver.fit(make_harmonic_game((2, 2), random_state=0)).explain().to_frame()
+    ... )
+    >>> len(ax.lines)
+    4
     """
     ax = plot_history(frame, "regret", new_axes() if ax is None else ax)
     for (player, rows), color in zip(frame.groupby("player"), COLORS * 20, strict=False):
@@ -131,6 +150,13 @@ def plot_simplex(
     -------
     matplotlib.axes.Axes
         The axes.
+
+    Examples
+    --------
+    >>> from equipoise.games import plot_simplex
+    >>> ax = plot_simplex([[1, 0, 0], [0.2, 0.3, 0.5]], labels=("rock", "paper", "scissors"))
+    >>> len(ax.lines)
+    2
     """
     points = np.asarray(strategies, dtype=float)
     if points.ndim != 2 or points.shape[1] != 3:
@@ -166,6 +192,13 @@ def plot_cube(strategies: Sequence[Any], ax: Any = None, **style: Any) -> Any:
     -------
     mpl_toolkits.mplot3d.Axes3D
         The axes.
+
+    Examples
+    --------
+    >>> from equipoise.games import plot_cube
+    >>> ax = plot_cube([[[0.5, 0.5], [1, 0]]] * 3)
+    >>> ax.name
+    '3d'
     """
     if len(strategies) != 3:
         raise ValueError(f"strategies must hold three players' strategies, got {len(strategies)}")

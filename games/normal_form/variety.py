@@ -37,7 +37,7 @@ ENDS = ("boundary", "loop", "max_steps", "stuck")
 
 
 class Coordinates:
-    """The map between strategies and coordinates z round the centre, with the arrays the kernels take."""
+    """The map between strategies and coordinates z round the centre."""
 
     def __init__(self, game: NormalFormGame, measure: list[np.ndarray]) -> None:
         self.shape = game.shape
@@ -99,14 +99,30 @@ def segment(coordinates: Coordinates, direction: np.ndarray, step: float) -> np.
 
 
 def polytope_vertices(coordinates: Coordinates, kernel: np.ndarray) -> np.ndarray:
-    """Return the vertices (k, D) of the slice of the strategy space by the centre plus the kernel's span."""
+    """Return the vertices (k, D) of the strategies in the centre plus the kernel's span."""
     rows = coordinates.bases @ kernel
-    rows, levels = (
-        rows[np.abs(rows).max(axis=1) > 1e-12],
-        coordinates.center[np.abs(rows).max(axis=1) > 1e-12],
-    )
-    faces = HalfspaceIntersection(np.c_[-rows, -levels], np.zeros(kernel.shape[1]))
+    moving = np.abs(rows).max(axis=1) > 1e-12
+    halfspaces = np.c_[-rows[moving], -coordinates.center[moving]]
+    faces = HalfspaceIntersection(halfspaces, np.zeros(kernel.shape[1]))
     return distinct_points(faces.intersections @ kernel.T)
+
+
+def point_table(name: str, strategies: list[np.ndarray]) -> pd.DataFrame:
+    """Return a tidy table of points: set, point, player, action, probability."""
+    tables = []
+    for i, x in enumerate(strategies):
+        point, action = np.indices(x.shape).reshape(2, -1)
+        columns = {"point": point, "player": i, "action": action, "probability": x.ravel()}
+        tables.append(pd.DataFrame({"set": name, **columns}))
+    return pd.concat(tables, ignore_index=True)
+
+
+def on_curve(z: np.ndarray, curve: np.ndarray, step: float) -> bool:
+    """Say whether a point lies on a curve's polygon, to the error of chords of length `step`."""
+    start, along = curve[:-1], np.diff(curve, axis=0)
+    length = np.maximum(np.square(along).sum(axis=1), 1e-300)
+    share = np.clip(((z - start) * along).sum(axis=1) / length, 0.0, 1.0)
+    return bool(np.abs(start + share[:, None] * along - z).max(axis=1).min() < 0.05 * step)
 
 
 class EquilibriumVariety(BaseEstimator):
@@ -321,7 +337,7 @@ class EquilibriumVariety(BaseEstimator):
         return curves, ends, np.array(crossings).reshape(len(crossings), coordinates.dimension)
 
     def _zeros_near(self, coordinates: Coordinates, scale: float) -> list[np.ndarray]:
-        """Return interior zeros found by Gauss-Newton from random points on spheres round the centre."""
+        """Return interior zeros found by Gauss-Newton from spheres round the centre."""
         rng = check_random_state(self.random_state)
         D = coordinates.dimension
         found = []
@@ -336,7 +352,7 @@ class EquilibriumVariety(BaseEstimator):
     def _is_convex(
         self, coordinates: Coordinates, curves: list[np.ndarray], points: np.ndarray, dimension: int
     ) -> bool:
-        """Say whether one straight curve, or the midpoints of all pairs of points, are zeros too."""
+        """Say whether there is one straight curve, or midpoints of points are zeros too."""
         if dimension == 0:
             return True
         if curves:
@@ -347,13 +363,9 @@ class EquilibriumVariety(BaseEstimator):
             field_and_jacobian(
                 *coordinates.arrays, 0.5 * (z + points[0]), np.empty(len(coordinates.center)), F, J
             )
-            if np.abs(F).max() > 1e-8 * self._norm(coordinates):
+            if np.abs(F).max() > 1e-8 * coordinates.size:
                 return False
         return True
-
-    @staticmethod
-    def _norm(coordinates: Coordinates) -> float:
-        return max(coordinates.size, np.finfo(float).tiny)
 
     def predict(self, X: Any = None) -> list[np.ndarray]:
         """Return the centre.
@@ -504,27 +516,15 @@ class EquilibriumVariety(BaseEstimator):
         Returns
         -------
         Explanation
-            A row for each traced point and player; plot "equilibria".
+            A row for each point and probability; plot "equilibria" (the first two players).
         """
         check_is_fitted(self)
         D = self._coordinates.dimension
-        rows = []
-        for b, branch in enumerate(self.branches_):
-            for i, x in enumerate(branch):
-                for a in range(x.shape[1]):
-                    rows.append(
-                        pd.DataFrame(
-                            {
-                                "branch": b,
-                                "point": np.arange(len(x)),
-                                "player": i,
-                                "action": a,
-                                "probability": x[:, a],
-                            }
-                        )
-                    )
-        columns = ["branch", "point", "player", "action", "probability"]
-        frame = pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=columns)
+        sets = {"centre": [x[None] for x in self.center_], "boundary": self.boundary_points_}
+        sets |= {f"branch {b}": branch for b, branch in enumerate(self.branches_)}
+        frame = pd.concat(
+            [point_table(name, strategies) for name, strategies in sets.items()], ignore_index=True
+        )
         if self.dimension_ == 0:
             verdict = "the centre is isolated: no equilibrium is near it"
         else:
@@ -541,7 +541,7 @@ class EquilibriumVariety(BaseEstimator):
             "Is the equilibrium unique?",
             summary,
             frame,
-            {"equilibria": partial(plot_equilibria, self, None)},
+            {"equilibria": partial(plot_equilibria, self, (0, 1))} if len(self.center_) > 1 else {},
         )
 
     def plot(self, players: Any = None, ax: Any = None) -> Any:
@@ -569,11 +569,3 @@ class EquilibriumVariety(BaseEstimator):
         tags.input_tags.two_d_array = False
         tags.target_tags.required = False
         return tags
-
-
-def on_curve(z: np.ndarray, curve: np.ndarray, step: float) -> bool:
-    """Say whether a point lies on a curve's polygon, to the error of chords of length `step`."""
-    start, along = curve[:-1], np.diff(curve, axis=0)
-    length = np.maximum(np.square(along).sum(axis=1), 1e-300)
-    share = np.clip(((z - start) * along).sum(axis=1) / length, 0.0, 1.0)
-    return bool(np.abs(start + share[:, None] * along - z).max(axis=1).min() < 0.05 * step)
