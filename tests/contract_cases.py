@@ -108,7 +108,7 @@ def decisions() -> tuple[np.ndarray, np.ndarray]:
 
 CASES: dict[str, Case] = {
     "HumanAITeamModel": Case(
-        make=lambda cls: cls(n_boot=20, random_state=0),
+        make=lambda cls: cls(alpha=1.0, n_boot=20, random_state=0),
         fit=decisions,
         explain=lambda args: (),
     ),

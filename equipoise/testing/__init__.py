@@ -9,7 +9,14 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "dirichlet_vae": ["check_simplex_code", "concentration_arrays", "mixture_arrays"],
+        "equations": ["check_equation_solver", "equation_systems"],
         "explanations": ["check_explains"],
+        "normal_form": [
+            "check_no_regret",
+            "measures",
+            "mixed_profiles",
+            "normal_form_games",
+        ],
         "product_games": [
             "check_shapley_axioms",
             "product_form_kernels",

@@ -54,6 +54,10 @@ class LinearProgramLEMM(LEMMSolver):
     problem_ : LEMM
         What was fitted.
 
+    References
+    ----------
+    .. [1] F. d'Epenoux, "A probabilistic production and inventory problem", 1963.
+
     Examples
     --------
     >>> from equipoise.games import LEMM, LinearProgramLEMM

@@ -62,7 +62,7 @@ def row_entries(row: Any, n: int, where: str) -> list[tuple[int, Any]]:
         items = enumerate(values)
     entries = []
     for column, value in items:
-        if not isinstance(column, Integral) or not 0 <= column < n:
+        if not isinstance(column, Integral) or not 0 <= int(column) < n:
             raise ValueError(f"{where}: column {column!r} is out of range; allowed: 0 to {n - 1}")
         entries.append((int(column), value))
     return sorted(entries)

@@ -146,7 +146,7 @@ def hoffman_karp(
         n_switches += answer.n_switches
         x, policy = answer.value, answer.policy
         if answer.status != "optimal":
-            answer.n_iter, answer.n_evaluations = step, evaluations
+            answer.n_iter, answer.n_evaluations = step + 1, evaluations
             answer.n_switches = n_switches
             return answer
         policies.append(policy.copy())

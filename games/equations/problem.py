@@ -388,7 +388,7 @@ class LEMM:
         cls,
         P: Any,
         R: Any,
-        player: Sequence[Any],
+        player: Sequence[Any] | Array,
         discount: float = 1.0,
         terminal: Any = None,
         *,
@@ -781,8 +781,8 @@ class LEMM:
 
     def equation(self, i: int) -> str:
         """Node i's equation as text."""
-        values: Sequence[Any] = self.A.data if self.A_exact is None else self.A_exact
-        offsets: Sequence[Any] = self.b if self.b_exact is None else self.b_exact
+        values: Any = self.A.data if self.A_exact is None else self.A_exact
+        offsets: Any = self.b if self.b_exact is None else self.b_exact
         rows = []
         for row in range(self.indptr[i], self.indptr[i + 1]):
             entries = range(self.A.indptr[row], self.A.indptr[row + 1])

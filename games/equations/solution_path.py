@@ -66,7 +66,8 @@ def solution_path(p: LEMM, b_new: Any, *, max_pieces: int = 100000) -> SolutionP
     step = target - p.b
     start = solve_lemm(p, random_state=0)
     inverse = PolicyInverse(p, start.policy, 50)
-    t, ts, xs, policies = 0.0, [0.0], [start.x], []
+    t, ts, xs = 0.0, [0.0], [start.x]
+    policies: list[Array] = []
     for _ in range(max_pieces):
         x0, x1 = inverse.solve(p.b), inverse.solve(step)
         c0 = s * (x0[owner] - p.A @ x0 - p.b)

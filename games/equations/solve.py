@@ -189,9 +189,13 @@ def result_of(p: LEMM, name: str, found: LEMMClass, run: Run, tol: float) -> Opt
     if np.isfinite(run.value).all():
         low, high, residual = BoundedGap(p, found.weights, found.nonnegative)(run.value)
         if found.weights is not None:
-            lower = run.value + low * found.weights
-            upper = run.value + high * found.weights
-            error_bound = float(max(abs(low), abs(high)) * found.weights.max())
+            lower, upper = run.lower, run.upper
+            if lower is None or upper is None:
+                lower = run.value + low * found.weights
+                upper = run.value + high * found.weights
+            error_bound = float(
+                np.maximum(np.abs(run.value - lower), np.abs(upper - run.value)).max()
+            )
     exact = run.exact_value is not None
     kind = "exact" if exact else "residual" if found.weights is None else "bound"
     success = run.status == "optimal"

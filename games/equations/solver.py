@@ -15,7 +15,7 @@ from equipoise.explanation import Explanation
 from .classes import LEMMClass
 from .kernels import bracket
 from .problem import LEMM
-from .weights import contraction_gap, wide_gap
+from .weights import contraction_gap, find_weights, wide_gap
 
 __all__ = ["BoundedGap", "LEMMSolver", "Run", "check_problem"]
 
@@ -72,9 +72,12 @@ class BoundedGap:
         if v is None:
             self.gap = self.wide = np.ones(problem.n)
             self.slope = self.level = np.zeros(problem.n)
+            self.uniform = False
             return
         self.gap = contraction_gap(problem, v)
         self.wide = wide_gap(problem, v) if nonnegative else self.gap
+        # Equal gaps: T(x + c v) = T(x) + c (v - gap) for every number c.
+        self.uniform = nonnegative and bool((self.wide - self.gap <= 1e-12 * v).all())
         # |q_a|.|x| <= |x|_v |q_a|.v < |x|_v v_i bounds the rounding of every row's sum.
         first = problem.indptr[:-1]
         unit = EPS * (np.maximum.reduceat(np.diff(problem.A.indptr), first) + 3)
@@ -203,11 +206,10 @@ class LEMMSolver(BaseEstimator):
         if problem is self.problem_:
             bound, residual = self.error_bound_, self.residual_
         else:
-            from .certificates import certify
-
-            problem.check_values(self.value_, "value_")
-            certificate = certify(problem, self.value_, self.policy_, exact=False)
-            bound, residual = certificate.error_bound, problem.residual(self.value_)
+            x = problem.check_values(self.value_, "value_")
+            v = find_weights(problem).weights
+            low, high, residual = BoundedGap(problem, v, False)(x)
+            bound = float("nan") if v is None else max(abs(low), abs(high)) * float(v.max())
         return -bound if np.isfinite(bound) else -residual
 
     def explain(self) -> Explanation:

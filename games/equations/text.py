@@ -195,7 +195,7 @@ def format_expression(
     coefficients: Mapping[str, float | Fraction], offset: float | Fraction
 ) -> str:
     """Print a linear expression so that `parse_equations` reads the same one."""
-    terms = [] if offset == 0 and coefficients else [format_number(offset)]
+    terms: list[str] = [] if offset == 0 and coefficients else [format_number(offset)]
     for name, value in coefficients.items():
         size = format_number(abs(value))
         product = name if size == "1" else f"{size}*{name}"

@@ -7,66 +7,30 @@ systems, so x is moved to the middle of its bracket: that removes the slowest er
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
-from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-
-from equipoise.blocks import map_blocks
 
 from .classes import LEMMClass, classify_quickly
 from .graph import sweep_order
 from .kernels import (
     bellman,
-    best_rows,
-    gauss_seidel,
     interval_sweep,
-    row_values,
-    select_rows,
 )
 from .problem import LEMM
 from .progress import Monitor
 from .solver import BoundedGap, LEMMSolver, Run, check_problem
-from .weights import contraction_gap, longest_rows
+from .sweeps import Blocks, Pace, extrapolate
+from .weights import contraction_gap
 
-__all__ = ["ValueIteration", "anderson_candidate"]
+__all__ = ["ValueIteration"]
 
 Array = np.ndarray
 Block = tuple[Array, Array, tuple[float, float, float]]
-
-
-def anderson_candidate(xs: list[Array], images: list[Array]) -> Array:
-    """Anderson's extrapolation: the affine combination of images with the least residual.
-
-    Parameters
-    ----------
-    xs, images : list of ndarray of shape (n,)
-        Recent points and their images, newest last; at least two.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        The combination of the images.
-    """
-    residuals = [image - x for x, image in zip(xs, images, strict=True)]
-    steps = np.stack([residuals[-1] - r for r in residuals[:-1]], axis=1)  # (n, k)
-    moves = np.stack([images[-1] - g for g in images[:-1]], axis=1)
-    mix = np.linalg.lstsq(steps, residuals[-1], rcond=1e-10)[0]
-    return images[-1] - moves @ mix
-
-
-def node_ranges(problem: LEMM, n_jobs: int) -> list[slice]:
-    """Consecutive nodes with about equally many coefficients for each thread."""
-    start, _ = problem.edges
-    cuts = np.searchsorted(start, np.linspace(0, start[-1], n_jobs + 1)[1:-1])
-    edges = np.unique(np.concatenate([[0], cuts, [problem.n]]))
-    return [slice(int(a), int(b)) for a, b in pairwise(edges)]
 
 
 class ValueIteration(LEMMSolver):
@@ -326,6 +290,8 @@ class ValueIteration(LEMMSolver):
     def _sweep(self, problem: LEMM, bound: BoundedGap, x: Array) -> Run:
         v = bound.v
         top = 1.0 if v is None else float(v.max())
+        contraction = 1.0 if v is None else 1 - float(np.min(bound.gap / v))
+        error = np.inf  # proved bound of |x - x*|_v along the iteration
         blocks = Blocks(problem, bound, self._order(problem, v), float(self.omega), self.n_jobs)
         if self.scheme == "jacobi":
             block = blocks.jacobi
@@ -345,23 +311,32 @@ class ValueIteration(LEMMSolver):
                 start = x.copy() if self.anderson else x
                 point, image, (low, high, residual) = block(x, k)
                 n_iter += k
-                middle = 0.5 * (low + high) if bound.monotone else 0.0
-                gap = residual if v is None else 0.5 * (high - low)
-                # The bound holds at the point moved to the middle of its bracket, which removes
-                # the slowest error component; the sweeps go on from that point's image.
-                shift = middle if v is None else middle * v
-                value = point + shift
+                gap = residual if v is None else max(abs(low), abs(high))
+                error = min(error * contraction**k, gap)
+                value, onwards = point, image
+                if v is not None and bound.monotone:
+                    # The middle of the bracket removes the slowest error component. It is gone on
+                    # from only where it is proved nearer than the sweeps: so the error contracts.
+                    middle, gap = 0.5 * (low + high), 0.5 * (high - low)
+                    value = point + middle * v
+                    if gap < error:
+                        error = gap
+                        onwards = image + middle * (v - bound.gap) if bound.uniform else value
                 scaled = (gap if self.relative else gap * top) / self._scale(value, v)
                 pace.record(scaled, k)
                 if not monitor.goes_on(n_iter, value, residual, gap * top, scaled):
-                    x = value if monitor.status == "optimal" or v is not None else image
                     break
-                x = image + (shift if image is point else shift - middle * bound.gap)
+                x = onwards
                 if self.anderson:
                     xs, images = [*xs, start], [*images, x.copy()]
                     xs, images = xs[-self.anderson - 1 :], images[-self.anderson - 1 :]
                     x = extrapolate(x, xs, images, bound)
-        return self._run(problem, x, n_iter, monitor)
+        if v is None:
+            # Nothing is proved of any point; the last sweep's result is the newest.
+            return self._run(problem, onwards, n_iter, monitor)
+        run = self._run(problem, value, n_iter, monitor)
+        run.lower, run.upper = value - gap * v, value + gap * v
+        return run
 
     def _interval(self, problem: LEMM, bound: BoundedGap) -> Run:
         v = bound.v
@@ -405,114 +380,3 @@ class ValueIteration(LEMMSolver):
             history=monitor.history,
             message=monitor.message,
         )
-
-
-class Pace:
-    """How many sweeps until the next check: a fixed number, or what the rate so far foresees."""
-
-    SHORTEST, LONGEST = 5, 40
-
-    def __init__(self, check_every: int | str, tol: float) -> None:
-        self.fixed = None if isinstance(check_every, str) else check_every
-        self.tol = tol
-        self.step = self.SHORTEST
-        self.last = np.inf
-        self.checks = 0
-
-    def next(self, left: int) -> int:
-        return min(self.step if self.fixed is None else self.fixed, left)
-
-    def record(self, gap: float, k: int) -> None:
-        """Note the gap after a block of k sweeps."""
-        self.checks += 1
-        if 0 < gap < self.last < np.inf:
-            needed = k * np.log(gap / self.tol) / np.log(self.last / gap)
-            # Early rates say little: blocks grow with the number of checks.
-            longest = min(self.LONGEST, self.SHORTEST * self.checks**2)
-            self.step = int(np.clip(np.ceil(needed), self.SHORTEST, longest))
-        else:
-            self.step = self.SHORTEST
-        self.last = gap
-
-
-class Blocks:
-    """Blocks of k sweeps; each returns (point, where to go on, bracket at the point).
-
-    In a Jacobi block the last sweep measures: its image is both T(point) and the k-th result.
-    """
-
-    def __init__(
-        self, problem: LEMM, bound: BoundedGap, order: Array, omega: float, n_jobs: int | None
-    ) -> None:
-        self.problem, self.bound, self.order, self.omega = problem, bound, order, omega
-        self.ranges = node_ranges(problem, effective_n_jobs(n_jobs))
-        self.values = np.empty(problem.m)
-        self.policy = np.zeros(problem.n, dtype=np.int64)
-
-    def image(self, x: Array, out: Array) -> None:
-        """``out = T(x)`` with its policy, each range of nodes in a thread of its own."""
-        nodes, ptr, cols, coef, b, sign = self.problem.arrays
-        indptr = self.problem.indptr
-
-        def part(span: slice) -> None:
-            rows = int(indptr[span.start]), int(indptr[span.stop])
-            row_values(ptr, cols, coef, b, x, *rows, self.values)
-            best_rows(nodes, self.values, sign, span.start, span.stop, out, self.policy)
-
-        if len(self.ranges) == 1:
-            part(self.ranges[0])
-        else:
-            map_blocks(part, self.ranges, n_jobs=len(self.ranges))
-
-    @cached_property
-    def chosen(self) -> tuple[Array, Array, Array, Array]:
-        """Room for the rows of a policy: pointers, columns, coefficients, offsets."""
-        problem = self.problem
-        room = int(longest_rows(problem).sum(dtype=np.int64))
-        cols = problem.arrays[2]
-        pointer = np.uint32 if room < 2**32 else np.uint64
-        return (
-            np.empty(problem.n + 1, dtype=pointer),
-            np.empty(room, dtype=cols.dtype),
-            np.empty(room),
-            np.empty(problem.n),
-        )
-
-    def jacobi(self, x: Array, k: int) -> Block:
-        out = np.empty_like(x)
-        for _ in range(k - 1):
-            self.image(x, out)
-            x, out = out, x
-        self.image(x, out)
-        return x, out, self.bound.measure(x, out)
-
-    def held_policy(self, x: Array, k: int) -> Block:
-        """k - 1 sweeps with the last policy held, then one of T (modified policy iteration)."""
-        out = np.empty_like(x)
-        if k > 1:
-            select_rows(*self.problem.arrays[:5], self.policy, *self.chosen)
-        for _ in range(k - 1):
-            row_values(*self.chosen, x, 0, self.problem.n, out)
-            x, out = out, x
-        self.image(x, out)
-        return x, out, self.bound.measure(x, out)
-
-    def in_place(self, x: Array, k: int) -> Block:
-        """k sweeps, then a measurement on top."""
-        gauss_seidel(*self.problem.arrays, self.order, self.omega, k, x)
-        return x, x, self.bound(x)
-
-
-def extrapolate(x: Array, xs: list[Array], images: list[Array], bound: BoundedGap) -> Array:
-    """Anderson's candidate where its bound is smaller than the plain sweep's, else x."""
-    if len(xs) < 2:
-        return x
-    candidate = anderson_candidate(xs, images)
-    if not np.isfinite(candidate).all():
-        return x
-
-    def size(point: Array) -> float:
-        low, high, residual = bound(point)
-        return residual if bound.v is None else high - low
-
-    return candidate if size(candidate) < size(x) else x

@@ -123,7 +123,9 @@ def component_weights(
                     for k in range(ptr[row], ptr[row + 1]):
                         total += abs(coef[k]) * w[cols[k]]
                     best = max(best, total)
-                worst = max(worst, 1.0 + best - w[i])
+                # Overflow gives NaN, which must not pass for a small increment.
+                if not 1.0 + best - w[i] <= worst:
+                    worst = 1.0 + best - w[i]
                 if not measuring:
                     w[i] = 1.0 + best
             if measuring and worst < theta:
