@@ -25,6 +25,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "spectral_angle",
             "vca",
         ],
+        "human_ai": ["HumanAITeamModel", "PolicyReport", "fit_from_counts"],
         "soft_labels": [
             "SoftLabelClassifier",
             "SoftLabelMLP",

@@ -257,7 +257,10 @@ def test_wrong_number_of_features_is_refused(name, cls):
         if hasattr(estimator, method) and (
             method != "explain" or case_of(name).explain is not None
         ):
-            rest = case_of(name).explain(arguments)[1:] if method == "explain" else ()
+            asked = case_of(name).explain(arguments) if method == "explain" else (wide,)
+            if not asked:
+                continue  # explains what was fitted: there is nothing to check
+            rest = asked[1:]
             with pytest.raises(ValueError, match=r"features") as refusal:
                 getattr(estimator, method)(wide, *rest)
             assert str(wide.shape[1]) in str(refusal.value)

@@ -1,0 +1,358 @@
+"""From checked columns to estimates: calibrate, maximise, and say what the data identify."""
+
+import warnings
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
+
+from equipoise.inference import cluster_bootstrap
+
+from .fitting import Fit, Trials, cluster_scores, fit_pooled, fit_workers
+from .signals import Capabilities, Column, capability_sums, fit_column, solve_capabilities
+
+__all__ = ["Estimates", "Options", "Raw", "capability_draws", "estimate", "with_covariance"]
+
+Array = NDArray[np.float64]
+
+#: More distinct relative capabilities than this are strata of difficulty, not AI systems.
+MOST_SYSTEMS = 20
+
+
+@dataclass(frozen=True)
+class Options:
+    """The constructor's parameters that estimation reads."""
+
+    recommendation: str
+    overlap_belief: str | float
+    calibrate: bool
+    lapse: str | float
+    fit_bias: bool
+    random_effects: str | None
+    n_quad: int
+    alpha: float
+    cov: str
+    n_boot: int
+    max_iter: int
+    tol: float
+    n_jobs: int | None
+
+
+@dataclass(frozen=True)
+class Raw:
+    """The columns as they came, without zero weights; truth and r are None where not given."""
+
+    human: Array
+    ai: Array
+    Z: Array  # moderators, (n, n_moderators)
+    y: Array  # 0 or 1
+    w: Array
+    truth: Array | None  # +1 or -1
+    r: Array | None
+    codes: NDArray[np.intp] | None  # worker of each row
+
+    def part(self, rows: NDArray[np.intp]) -> "Raw":
+        """Some of the rows."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return Raw(**{k: None if v is None else v[rows] for k, v in values.items()})
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Everything one fit of the two-stage model learns."""
+
+    fit: Fit
+    names: tuple[str, ...]  # of the free parameters
+    covariance: Array
+    columns: tuple[Column, Column]
+    moderator_mean: Array
+    systems: Array  # distinct relative capabilities, or one
+    capabilities: Capabilities | None
+    trials: Trials
+    order: NDArray[np.intp]  # rows of `trials` in terms of the raw ones
+    identified: dict[str, bool]
+    lapse_free: bool
+    lapse: float
+
+    def value(self, name: str) -> float:
+        """A parameter on its own scale."""
+        theta, q = self.fit.theta, self.trials.V.shape[1]
+        return float(
+            {
+                "bias": theta[0],
+                "noise_scale": np.exp(theta[1]),
+                "trust": np.exp(theta[2]),
+                "overlap_belief": np.tanh(theta[2 + q]),
+                "lapse": expit(theta[3 + q]) if self.lapse_free else self.lapse,
+                "trust_sd": np.exp(theta[4 + q]),
+                "bias_sd": np.exp(theta[5 + q]),
+            }[name]
+        )
+
+    def error(self, name: str) -> float:
+        """Standard error of a free parameter on the internal scale; NaN for a fixed one."""
+        if name not in self.names:
+            return np.nan
+        k = self.names.index(name)
+        return float(np.sqrt(max(self.covariance[k, k], 0.0)))
+
+
+def system_codes(r: Array | None, n: int) -> tuple[Array, NDArray[np.intp]]:
+    """Distinct relative capabilities and the code of each row; one system where there are many."""
+    if r is None:
+        return np.array([np.nan]), np.zeros(n, dtype=np.intp)
+    distinct, codes = np.unique(r, return_inverse=True)
+    if len(distinct) > MOST_SYSTEMS:
+        return np.array([float(np.mean(r))]), np.zeros(n, dtype=np.intp)
+    return distinct, codes.astype(np.intp)
+
+
+def relative_capability_of(raw: Raw, options: Options, capabilities: Capabilities | None) -> Array:
+    """r of each row: given, estimated, or 1 where nothing reads it."""
+    if raw.r is not None:
+        return raw.r
+    if options.overlap_belief in ("neglect", 0):
+        return np.ones(len(raw.y))
+    assert capabilities is not None  # checked before
+    r = float(capabilities.ai[0] / capabilities.human)
+    if not (np.isfinite(r) and r > 0):
+        raise ValueError(
+            f"relative_capability: estimated as {r} from y_true, because a side isn't above "
+            "chance; allowed: positive numbers. Give relative_capability, or overlap_belief="
+            "'neglect'"
+        )
+    return np.full(len(raw.y), r)
+
+
+def check_identifiable(r: Array, options: Options) -> None:
+    """Refuse to fit trust and belief apart from one relative capability."""
+    if options.overlap_belief == "fit" and len(np.unique(r)) < 2:
+        raise ValueError(
+            "overlap_belief='fit' needs at least two distinct relative capabilities: at one value "
+            "of r the likelihood only knows tau (1 - rho_hat / r) / (1 - rho_hat r), so trust and "
+            "belief can't be told apart. Give relative_capability per trial, or use 'neglect' or "
+            "a number"
+        )
+
+
+def free_parameters(q: int, options: Options) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
+    """Mask of the free parameters and their names; random effects come on top later."""
+    free = np.zeros(q + 6, dtype=bool)
+    free[0] = options.fit_bias
+    free[1 : 2 + q] = True
+    free[2 + q] = options.overlap_belief == "fit"
+    free[3 + q] = options.lapse == "fit"
+    moderators = [f"moderator_{j}" for j in range(q - 1)]
+    names = ["bias", "noise_scale", "trust", *moderators, "overlap_belief", "lapse"]
+    return free, tuple(name for name, is_free in zip(names, free, strict=False) if is_free)
+
+
+def maximise(
+    trials: Trials,
+    codes: NDArray[np.intp] | None,
+    options: Options,
+    free: NDArray[np.bool_],
+    fixed: Array,
+    start: Array | None = None,
+) -> Fit:
+    """The maximum with or without random effects; trials are sorted by worker in the first case."""
+    lapse_free = options.lapse == "fit"
+    lapse = 0.0 if lapse_free else float(options.lapse)
+    settings = (lapse_free, lapse, options.max_iter, options.tol)
+    pooled = fit_pooled(trials, free, fixed, *settings, start=start)
+    if options.random_effects is None:
+        return pooled
+    assert codes is not None  # checked before
+    starts = np.concatenate([[0], np.cumsum(np.bincount(codes))]).astype(np.int64)
+    n_effects = 1 if options.random_effects == "trust" else 2
+    return fit_workers(trials, starts, pooled, n_effects, options.n_quad, *settings)
+
+
+def estimate(raw: Raw, options: Options) -> Estimates:
+    """Point estimates with the information's covariance."""
+    lapse_free = options.lapse == "fit"
+    binary = options.recommendation == "binary"
+    human = fit_column(raw.human, raw.truth, raw.w, "human_col", options.calibrate, False)
+    ai = fit_column(raw.ai, raw.truth, raw.w, "ai_col", options.calibrate, binary)
+    lh, la = human.transform(raw.human), ai.transform(raw.ai)
+    systems, codes = system_codes(raw.r, len(raw.y))
+    capabilities = None
+    if raw.truth is not None:
+        whole = np.zeros(len(raw.y), dtype=np.intp)
+        sums = capability_sums(lh, la, raw.truth, raw.w, codes, whole)[0]
+        continuous = not (human.sides_only or ai.sides_only)
+        capabilities = solve_capabilities(sums, continuous)
+    r = relative_capability_of(raw, options, capabilities)
+    check_identifiable(r, options)
+
+    mean = np.average(raw.Z, axis=0, weights=raw.w) if raw.Z.shape[1] else np.zeros(0)
+    V = np.column_stack([np.ones(len(raw.y)), raw.Z - mean])
+    q = V.shape[1]
+    order = np.arange(len(raw.y))
+    if options.random_effects is not None:
+        order = np.argsort(raw.codes, kind="stable")  # type: ignore[arg-type]
+    trials = Trials(lh, la, r, V, raw.y, raw.w, options.alpha, options.n_jobs).part(order)
+    free, names = free_parameters(q, options)
+    fixed = np.zeros(q + 6)
+    if isinstance(options.overlap_belief, int | float):
+        fixed[2 + q] = np.arctanh(options.overlap_belief)
+    workers = None if raw.codes is None else raw.codes[order]
+    fit = maximise(trials, workers, options, free, fixed)
+    if options.random_effects is not None:
+        names += ("trust_sd",) if options.random_effects == "trust" else ("trust_sd", "bias_sd")
+    warn_about(fit, q, options)
+    lapse = 0.0 if lapse_free else float(options.lapse)
+    identified = what_is_identified(fit, names, q, raw, options, human, ai, r)
+    return Estimates(
+        fit=fit,
+        names=names,
+        covariance=np.linalg.pinv(fit.information, hermitian=True),
+        columns=(human, ai),
+        moderator_mean=mean,
+        systems=systems,
+        capabilities=capabilities,
+        trials=trials,
+        order=order,
+        identified=identified,
+        lapse_free=lapse_free,
+        lapse=lapse,
+    )
+
+
+def warn_about(fit: Fit, q: int, options: Options) -> None:
+    """Say when there is no finite maximum, or none with positive weights."""
+    if not fit.converged:
+        warnings.warn(
+            f"the likelihood still rose after {fit.n_iter} iterations; raise max_iter "
+            f"({options.max_iter}) or loosen tol ({options.tol})",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+    beta, tau = np.exp(fit.theta[1]), np.exp(fit.theta[2])
+    if max(abs(fit.theta[0]), beta, beta * tau) > 50 or fit.loglik > -1e-4:
+        warnings.warn(
+            "the decisions are separated by the evidence (a weight above 50): the maximum lies at "
+            "infinity; use random_effects='trust', alpha > 0, or more trials",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+    elif tau < 2e-3:
+        warnings.warn(
+            "advice is followed in reverse or not at all: trust is at its lower end "
+            f"({tau:.1e}); is ai_col coded toward the second class?",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
+def what_is_identified(
+    fit: Fit,
+    names: tuple[str, ...],
+    q: int,
+    raw: Raw,
+    options: Options,
+    human: Column,
+    ai: Column,
+    r: Array,
+) -> dict[str, bool]:
+    """For each parameter whether the data determine it."""
+    scale = np.sqrt(np.maximum(np.diag(fit.information), 1e-300))
+    values, vectors = np.linalg.eigh(fit.information / np.outer(scale, scale))
+    flat = vectors[:, values < 1e-8]
+    weak = (np.abs(flat) > 0.1).any(axis=1)
+    identified = {name: not bool(weak[k]) for k, name in enumerate(names)}
+    if raw.truth is None and ai.sides_only:
+        identified["trust"] = False  # in units of an unknown logit(p_A)
+    if not 1e-5 < np.exp(fit.theta[2]) < 1e5:
+        identified["trust"] = False
+    identified["noise_scale"] &= not human.sides_only
+    identified["beta_confounded"] = human.sides_only
+    identified.setdefault("overlap_belief", False)
+    identified["overlap"] = raw.truth is not None
+    return identified
+
+
+def with_covariance(
+    raw: Raw, options: Options, found: Estimates, random_state: Any
+) -> tuple[Estimates, Array | None]:
+    """The estimates with the covariance asked for; with the bootstrap also its draws.
+
+    Draws are rows of (log trust, belief, h, a of each system, rho of each system), the last ones
+    only with the truth.
+    """
+    if options.cov == "information":
+        return found, None
+    codes = raw.codes
+    if options.cov == "cluster":
+        assert codes is not None  # checked before
+        if found.fit.scores is None:
+            scores = cluster_scores(
+                found.trials, found.fit, codes[found.order], found.lapse_free, found.lapse
+            )
+        else:
+            scores = found.fit.scores
+        n = len(scores)
+        bread = np.linalg.pinv(found.fit.information, hermitian=True)
+        meat = scores.T @ scores * (n / (n - 1))
+        return replace(found, covariance=bread @ meat @ bread), None
+
+    def statistic(rows: NDArray[np.intp]) -> Array:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fresh = estimate(raw.part(rows), options)
+        theta = fresh.fit.theta[fresh.fit.free]
+        extra: list[Array] = [np.array([fresh.fit.theta[2], fresh.value("overlap_belief")])]
+        if fresh.capabilities is not None:
+            c = fresh.capabilities
+            extra += [np.nan_to_num(v) for v in (np.atleast_1d(c.human), c.ai, c.overlap)]
+        return np.concatenate([theta, *extra])
+
+    boot = cluster_bootstrap(
+        statistic,
+        np.arange(len(raw.y)),
+        groups=codes,
+        n_resamples=options.n_boot,
+        random_state=random_state,
+    )
+    n_free = int(found.fit.free.sum())
+    covariance = np.cov(boot.resamples[:, :n_free], rowvar=False).reshape(n_free, n_free)
+    return replace(found, covariance=covariance), boot.resamples[:, n_free:]
+
+
+def capability_draws(
+    raw: Raw, found: Estimates, n_draws: int, rng: np.random.RandomState
+) -> Array | None:
+    """Draws of (log trust, belief, h, a, rho): parameters normal, capabilities by bootstrap.
+
+    Whole workers are resampled, or rows where there are none; more than 1000 clusters are merged
+    at random into 1000, which leaves the variance of a mean as it is.
+    """
+    if raw.truth is None:
+        return None
+    n = len(raw.y)
+    clusters = rng.permutation(n) if raw.codes is None else rng.permutation(raw.codes.max() + 1)
+    clusters = clusters if raw.codes is None else clusters[raw.codes]
+    clusters = np.unique(clusters % 1000, return_inverse=True)[1].astype(np.intp)
+    lh = found.columns[0].transform(raw.human)
+    la = found.columns[1].transform(raw.ai)
+    _, systems = system_codes(raw.r, n)
+    sums = capability_sums(lh, la, raw.truth, raw.w, systems, clusters)
+    k = len(sums)
+    counts = rng.multinomial(k, np.full(k, 1 / k), size=n_draws)
+    drawn = np.tensordot(counts.astype(float), sums, axes=1)
+    continuous = not any(column.sides_only for column in found.columns)
+    c = solve_capabilities(drawn, continuous)
+    q = found.trials.V.shape[1]
+    draws = np.empty((n_draws, 2))
+    draws[:, 0] = found.fit.theta[2]
+    belief = np.full(n_draws, found.fit.theta[2 + q])
+    root = np.linalg.cholesky(found.covariance + 1e-12 * np.eye(len(found.covariance)))
+    noise = rng.standard_normal((n_draws, len(root))) @ root.T
+    draws[:, 0] += noise[:, found.names.index("trust")]
+    if "overlap_belief" in found.names:
+        belief += noise[:, found.names.index("overlap_belief")]
+    draws[:, 1] = np.tanh(belief)
+    return np.column_stack([draws, c.human, c.ai, c.overlap])
