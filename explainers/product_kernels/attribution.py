@@ -208,6 +208,8 @@ def attribute(
     tol: float = 1e-12,
     method: str = "quadrature",
     backend: str = "numba",
+    device: str = "cpu",
+    dtype: str = "float64",
     working_memory: float | None = None,
     n_jobs: int | None = None,
 ) -> Attribution:
@@ -227,8 +229,10 @@ def attribute(
         Tolerance of "auto", relative to the coefficients' total.
     method : {"quadrature", "esp"}, default="quadrature"
         Algorithm.
-    backend : {"numba", "numpy"}, default="numba"
+    backend : {"numba", "numpy", "torch"}, default="numba"
         Engine of the quadrature.
+    device, dtype : str
+        Where and in which precision "torch" works; below double precision `tol` is at least 1e-6.
     working_memory : float or None
         Budget in MiB for temporaries.
     n_jobs : int or None
@@ -246,7 +250,15 @@ def attribute(
         X = densified(X, working_memory)
     shape = (len(X), d, game.expansion.n_outputs)
     unit = all(kernel.unit for kernel in game.expansion.terms)
-    rules = quadrature_rules(d, index, n_nodes, tol, unit)
+    rules = quadrature_rules(d, index, n_nodes, max(tol, 1e-6) if dtype == "float32" else tol, unit)
+    if backend == "torch" and method == "quadrature":
+        from .torch_engine import torch_values
+
+        values, error, most_nodes, largest = torch_values(
+            game, X, rules, device=device, dtype=dtype, working_memory=working_memory
+        )
+        bound = total_bound(error, index, n_nodes, largest, d, unit)
+        return Attribution(values, most_nodes, bound)
     values, error = np.zeros(shape), np.zeros(shape)
     most_nodes, largest = 0, 0.0
     piece_mib = _PIECE_MIB if working_memory is None else min(_PIECE_MIB, working_memory)

@@ -86,8 +86,13 @@ class PKeXShapleyExplainer(
         Error allowed by "auto", relative to the total of the coefficients; in (0, 1e-2].
     method : {"quadrature", "esp"}, default="quadrature"
         Algorithm; "esp" is the paper's recursion, of cost O(d^2) a support point.
-    backend : {"auto", "numba", "numpy"}, default="auto"
-        Engine of the quadrature; "auto" is "numba".
+    backend : {"auto", "numba", "numpy", "torch"}, default="auto"
+        Engine of the quadrature; "auto" is "numba", or "torch" where `device` or `dtype` ask it.
+    device : str, default="cpu"
+        Torch device; "auto" takes an accelerator where there is one.
+    dtype : {"float64", "float32"}, default="float64"
+        Precision of the torch engine. With "float32" values are good to 1e-6 of the coefficients'
+        total, and `tol` counts as at least that.
     empty_value : float, default=None
         Replaces the value of the empty coalition; the difference is shared equally.
     explain_transformed : bool, default=False
@@ -176,7 +181,9 @@ class PKeXShapleyExplainer(
         "n_nodes": [StrOptions({"auto", "exact"}), Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0.0, 1e-2, closed="right")],
         "method": [StrOptions({"quadrature", "esp"})],
-        "backend": [StrOptions({"auto", "numba", "numpy"})],
+        "backend": [StrOptions({"auto", "numba", "numpy", "torch"})],
+        "device": [str],
+        "dtype": [StrOptions({"float64", "float32"})],
         "empty_value": [Interval(Real, None, None, closed="neither"), None],
         "explain_transformed": ["boolean"],
         "prefit": [StrOptions({"auto"}), "boolean"],
@@ -200,6 +207,8 @@ class PKeXShapleyExplainer(
         tol: float = 1e-12,
         method: str = "quadrature",
         backend: str = "auto",
+        device: str = "cpu",
+        dtype: str = "float64",
         empty_value: float | None = None,
         explain_transformed: bool = False,
         prefit: str | bool = "auto",
@@ -219,6 +228,8 @@ class PKeXShapleyExplainer(
         self.tol = tol
         self.method = method
         self.backend = backend
+        self.device = device
+        self.dtype = dtype
         self.empty_value = empty_value
         self.explain_transformed = explain_transformed
         self.prefit = prefit
@@ -274,6 +285,10 @@ class PKeXShapleyExplainer(
                 "method='esp' is for removal='identity' and index='SV'; got "
                 f"removal={self.removal!r}, index={self.index!r}"
             )
+        if self._engine() == "torch":
+            from equipoise.devices import resolve_device
+
+            resolve_device(self.device)
         estimator = self._model()
         if not self._uses_fitted():
             estimator = self._fit_model(estimator, X, y, sample_weight)
@@ -341,6 +356,18 @@ class PKeXShapleyExplainer(
         """Value of the empty coalition, a float or of shape (n_outputs,)."""
         check_is_fitted(self)
         return float(self._empty[0]) if len(self._empty) == 1 else self._empty.copy()
+
+    def _engine(self) -> str:
+        """Resolve `backend`; refuse a device or precision that the chosen one doesn't have."""
+        needs_torch = self.device != "cpu" or self.dtype != "float64"
+        if self.backend == "auto" and self.method == "quadrature":
+            return "torch" if needs_torch else "numba"
+        if needs_torch and (self.backend != "torch" or self.method != "quadrature"):
+            raise ValueError(
+                f"device={self.device!r} and dtype={self.dtype!r} are for backend='torch' and "
+                f"method='quadrature', got {self.backend!r} and {self.method!r}"
+            )
+        return "numba" if self.backend == "auto" else self.backend
 
     def _fit_model(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
         if X is None:
@@ -473,7 +500,9 @@ class PKeXShapleyExplainer(
             n_nodes=self.n_nodes,
             tol=self.tol,
             method=self.method,
-            backend="numba" if self.backend == "auto" else self.backend,
+            backend=self._engine(),
+            device=self.device,
+            dtype=self.dtype,
             working_memory=self.working_memory,
             n_jobs=self.n_jobs,
         )
