@@ -20,7 +20,7 @@ __all__ = ["HullDecoder", "bounded_update", "hull_candidates", "least_squares_up
 Update = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 #: Sweeps over the coordinates, and over the archetypes, in one update.
-SWEEPS = 50
+SWEEPS = 2000
 HULL_SWEEPS = 2
 #: Rows that may carry archetypes where the hull's vertices aren't found exactly.
 N_CANDIDATES = 500

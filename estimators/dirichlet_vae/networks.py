@@ -252,12 +252,14 @@ def sample_codes(log_g: torch.Tensor, n_samples: int, sampler: str) -> torch.Ten
     shape = (n_samples, *log_g.shape)
     g = log_g.exp().expand(shape)
     u = torch.rand(shape, dtype=g.dtype, device=g.device).clamp_min(torch.finfo(g.dtype).tiny)
+    # exp(-log g) for 1 / g: the derivative of the quotient has 1 / g^2, which overflows.
+    inverse = torch.exp(-log_g)
     if sampler == "gamma_icdf":
-        log_w = (u.log() + log_g + torch.lgamma(g)) / g
+        log_w = (u.log() + torch.lgamma(g + 1)) * inverse
     else:
-        log_w = torch._standard_gamma(g + 1).log() + u.log() / g
-    # Differences beyond 1e30 are vertices of the simplex; infinities would make NaN.
-    return torch.softmax(log_w.clamp(-1e30, 1e30), dim=-1)
+        log_w = torch._standard_gamma(g + 1).log() + u.log() * inverse
+    # A difference of 1e300 is as good as infinity, which would make NaN.
+    return torch.softmax(log_w.clamp(-1e300, 1e300), dim=-1)
 
 
 class DirichletVAE(nn.Module):

@@ -147,13 +147,13 @@ def check_weights(sample_weight: npt.ArrayLike | None, X: np.ndarray) -> np.ndar
     """Weights that are finite, nowhere negative and somewhere positive."""
     if sample_weight is None:
         return None
+    if np.ndim(sample_weight) == 1 and not np.any(sample_weight):
+        raise ValueError("sample_weight is zero everywhere; allowed: at least one positive weight")
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if (weight < 0).any():
         raise ValueError(
             f"sample_weight holds the negative number {weight.min()!r}; allowed: at least 0"
         )
-    if not weight.any():
-        raise ValueError("sample_weight is zero everywhere; allowed: at least one positive weight")
     return weight
 
 

@@ -98,7 +98,7 @@ def make_net(
         max_epochs=plan.max_epochs,
         batch_size=plan.batch_size,
         iterator_train=TensorBatches,
-        iterator_train__generator=torch.Generator().manual_seed(batch_seed),
+        iterator_train__rng=np.random.RandomState(batch_seed),
         iterator_valid=TensorBatches,
         iterator_valid__batch_size=EVALUATION_ROWS,
         train_split=None,
