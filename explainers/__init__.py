@@ -23,7 +23,11 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "product_game_interactions",
             "product_game_values",
         ],
+        "soft_labels.callback": ["CartographyCallback"],
+        "reliance": ["RelianceReport"],
         "soft_labels": [
+            "DatasetCartography",
+            "TrainingDynamics",
             "as_soft_labels",
             "brier_decomposition",
             "calibration_error",

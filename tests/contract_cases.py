@@ -106,7 +106,23 @@ def decisions() -> tuple[np.ndarray, np.ndarray]:
     return X, np.where(follows, "yes", "no")
 
 
+def advised_trials() -> tuple[np.ndarray, ...]:
+    """Initial judgement, advice, final decision, truth and person of 120 trials."""
+    rng = np.random.RandomState(0)
+    truth = rng.randint(2, size=120)
+    initial, advice = (np.where(rng.rand(120) < p, truth, 1 - truth) for p in (0.65, 0.8))
+    final = np.where(rng.rand(120) < 0.5, initial, advice)
+    return initial, advice, final, truth, np.repeat(np.arange(12), 10)
+
+
 CASES: dict[str, Case] = {
+    "RelianceReport": Case(
+        make=lambda cls: cls(n_resamples=50, random_state=0),
+        fit=advised_trials,
+        explain=lambda args: (),
+        sklearn_checks=False,  # fit takes four columns of labels
+        rejects=lambda: [(None, [0, 1], [0, 1], None), (None, [0, 1], [0, 1, 1], [0, 1])],
+    ),
     "HumanAITeamModel": Case(
         make=lambda cls: cls(alpha=1.0, n_boot=20, random_state=0),
         fit=decisions,
