@@ -97,15 +97,12 @@ def null_space(
     return vectors[:, values <= 1e-14 * values[-1]], gram
 
 
-def positive_combination(N: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return mu = scale * (N c) of sum 1 with the largest smallest entry, and that entry."""
-    basis = scale[:, None] * N
-    basis = basis / np.abs(basis).max()
+def largest_margin(basis: np.ndarray) -> np.ndarray | None:
+    """Return the mu = basis c of sum 1 with the largest smallest entry; None if there is none."""
     s, k = basis.shape
     if k == 1:
         mu = basis[:, 0] * np.sign(basis[:, 0].sum())
-        total = mu.sum()
-        return (mu / total, float(mu.min() / total)) if total > 0 else (mu, -1.0)
+        return mu / mu.sum() if mu.sum() > 0 else None
     # unknowns (c, t): maximise t with t - (basis c)_a <= 0 and sum(basis c) = 1; t <= 1 / s always
     answer = linprog(
         np.r_[np.zeros(k), -1.0],
@@ -116,9 +113,25 @@ def positive_combination(N: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, 
         bounds=[(None, None)] * (k + 1),
         method="highs",
     )
-    if answer.status != 0:
-        return np.full(s, 1.0 / s), -1.0
-    return basis @ answer.x[:k], float(answer.x[k])
+    return basis @ answer.x[:k] if answer.status == 0 else None
+
+
+def most_even_solution(N: np.ndarray, scale: np.ndarray, tol: float) -> np.ndarray | None:
+    """Return a positive solution mu = scale * (N c) of sum 1, or None.
+
+    Whether it is positive is judged by mu / scale, the weights for payoffs of equal size.
+    """
+    if N.shape[1] == 0:
+        return None
+    basis = scale[:, None] * N
+    for candidate, factor in ((basis / np.abs(basis).max(), 1.0), (N, scale)):
+        mu = largest_margin(candidate)
+        if mu is not None:
+            mu = mu * factor
+            weights = mu / scale
+            if weights.min() > tol * np.abs(weights).max():
+                return mu / mu.sum()
+    return None
 
 
 def least_residual(gram: np.ndarray, floor: float = 1e-3) -> np.ndarray:
@@ -192,9 +205,9 @@ def find_harmonic_measure(game: NormalFormGame | np.ndarray, tol: float = 1e-9) 
     N, gram = null_space(scaled, players, shape)
     scale = np.concatenate([np.full(shape[i], 1.0 / rms[i]) for i in players])
     scale /= scale.max()  # mu is free up to a factor
-    mu, margin = positive_combination(N, scale) if N.shape[1] else (scale, -1.0)
-    if margin <= tol / len(mu):
-        margin = 0.0
+    mu = most_even_solution(N, scale, tol)
+    margin = 0.0 if mu is None else float(mu.min())
+    if mu is None:
         mu = least_residual(gram / np.outer(scale, scale))
     stops = np.cumsum([shape[i] for i in players])
     for i, part in zip(players, np.split(mu, stops[:-1]), strict=True):
