@@ -164,6 +164,17 @@ CASES: dict[str, Case] = {
         no_explain="the abundances are the exact solution of a convex problem",
         sklearn_checks=False,  # they vary the number of features, which the endmembers fix
     ),
+    "DatasetCartography": Case(
+        make=lambda cls: cls(epochs=3),
+        fit=classification,
+        explain=lambda args: (),
+        sklearn_checks=False,
+        rejects=lambda: [
+            (classification()[0], None),
+            (classification()[0], np.linspace(0, 1, 60)),
+            (classification()[0][:-1], classification()[1]),
+        ],
+    ),
     "SoftLabelClassifier": Case(
         make=lambda cls: cls(max_epochs=20, random_state=0),
         explain=lambda args: args[:2],

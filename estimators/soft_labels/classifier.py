@@ -27,8 +27,7 @@ from sklearn.utils.validation import (
 
 from equipoise.explanation import Explanation
 
-from ...explainers.soft_labels.dynamics import DynamicsRecorder
-from ...explainers.soft_labels.targets import entropy, human_modes, is_matrix, soft_targets
+from ...explainers.soft_labels.targets import entropy, is_matrix, soft_targets
 from .agreement import explain_agreement
 from .fitting import check_combination, fit_base, fit_network, kind_of, read_targets
 from .recalibration import dirichlet_map, temperature_of, vector_map
@@ -129,7 +128,8 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, where `X` has them.
     net_ : skorch.NeuralNet
-        The trained net, where a torch network is trained.
+        The trained net, where a torch network is trained; it takes inputs raw, the standardisation
+        being a part of it.
     estimator_ : object
         The fitted classifier, where it is scikit-learn's.
     mean_, scale_ : ndarray of shape (n_features_in_,)
@@ -374,17 +374,10 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         self.vote_counts_ = None if targets.counts is None else targets.counts.sum(axis=1)
         self.temperature_ = float(self.temperature)
         self.calibration_map_ = None
-        recorder = None
-        if self.track_dynamics:
-            reference = human_modes(targets.P) if hard is None else hard
-            recorder = DynamicsRecorder(reference, targets.P)
         if kind == "sklearn":
-            fit_base(self, X, targets.P, weight, recorder, epochs, goes_on)
+            fit_base(self, X, targets.P, weight, hard, epochs, goes_on)
         else:
-            X = self._standardized(X, kind, None if goes_on else weight, learn=not goes_on)
-            fit_network(self, kind, X, targets.P, weight, hard, recorder, epochs, goes_on)
-        if recorder is not None:
-            self.dynamics_ = recorder.result()
+            fit_network(self, kind, X, targets.P, weight, hard, epochs, goes_on)
 
     def _check_X(self, X: Any, kind: str, reset: bool) -> Any:
         """Inputs as the trained object takes them; a scikit-learn classifier checks its own."""
@@ -410,20 +403,6 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("sample_weight is zero for all samples")
         return weight
 
-    def _standardized(
-        self, X: np.ndarray, kind: str, weight: np.ndarray | None = None, learn: bool = False
-    ) -> np.ndarray:
-        """Centred and scaled inputs; `learn` takes the means and scales from these."""
-        if not self.standardize or kind == "skorch":
-            return X
-        if learn:
-            mean = np.average(X, axis=0, weights=weight)
-            scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
-            # A feature that is constant up to rounding must not be blown up.
-            constant = scale <= 10 * np.finfo(X.dtype).eps * np.abs(mean)
-            self.mean_, self.scale_ = mean, np.where(constant, 1.0, scale)
-        return ((X - self.mean_) / self.scale_).astype(X.dtype)
-
     def _proba_of_base(self, X: Any) -> np.ndarray:
         proba = np.asarray(self.estimator_.predict_proba(X), dtype=np.float64)
         return spread_columns(proba, self.estimator_.classes_, self.classes_)
@@ -438,7 +417,7 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         else:
             from . import training
 
-            Z = training.logits_of(self.net_, self._standardized(X, kind))
+            Z = training.logits_of(self.net_, X)
         return self._mapped(Z)
 
     def _mapped(self, Z: np.ndarray) -> np.ndarray:

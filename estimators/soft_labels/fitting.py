@@ -15,6 +15,7 @@ from sklearn.model_selection import train_test_split
 from ...explainers.soft_labels.dynamics import DynamicsRecorder
 from ...explainers.soft_labels.targets import (
     SoftTargets,
+    human_modes,
     is_matrix,
     one_hot,
     read_hard,
@@ -132,7 +133,7 @@ def fit_base(
     X: Any,
     P: np.ndarray,
     weight: np.ndarray | None,
-    recorder: DynamicsRecorder | None,
+    hard: np.ndarray | None,
     epochs: int | None,
     goes_on: bool,
 ) -> None:
@@ -150,6 +151,9 @@ def fit_base(
         raise ValueError(
             f"sample_weight was given, but {type(base).__name__}.fit takes no sample_weight"
         )
+    recorder = None
+    if model.track_dynamics:
+        recorder = DynamicsRecorder(human_modes(P) if hard is None else hard, P)
     P = replication.prune_tail(P, model.prune_mass)
     labels = model.classes_
 
@@ -174,6 +178,8 @@ def fit_base(
                 for proba in base.staged_predict_proba(X):
                     record(proba)
     model.estimator_ = base
+    if recorder is not None:
+        model.dynamics_ = recorder.result()
     model.history_ = pd.DataFrame(columns=["epoch", "train_loss"])
     model.n_iter_ = int(np.max(getattr(replication.last_step(base), "n_iter_", 1)))
 
@@ -203,15 +209,13 @@ def fit_network(
     P: np.ndarray,
     weight: np.ndarray | None,
     hard: np.ndarray | None,
-    recorder: DynamicsRecorder | None,
     epochs: int | None,
     goes_on: bool,
 ) -> None:
-    """Train a torch network through skorch; `X` is standardised already."""
-    import torch
-
+    """Train a torch network through skorch."""
     from equipoise.devices import forked_seed, resolve_device
 
+    from ...explainers.soft_labels.callback import CartographyCallback
     from . import training
 
     n, K = P.shape
@@ -231,10 +235,10 @@ def fit_network(
             net = copy.deepcopy(model.net_)
         elif kind == "skorch":
             net = training.adopt_net(model.estimator, model.loss)
+        elif goes_on:
+            net = training.make_net(copy.deepcopy(model.net_.module_), plan, batch_seed)
         else:
-            if goes_on:
-                module = copy.deepcopy(model.net_.module_)
-            elif kind == "mlp":
+            if kind == "mlp":
                 module = training.make_mlp(
                     X.shape[1],
                     K,
@@ -245,6 +249,9 @@ def fit_network(
                 )
             else:
                 module = training.make_module(model.estimator, X.shape[1], K)
+            if model.standardize:
+                model.mean_, model.scale_ = training.moments(X, weight)
+                module = training.standardized(module, model.mean_, model.scale_)
             net = training.make_net(module, plan, batch_seed)
         if not net.initialized_:
             net.initialize()
@@ -260,9 +267,10 @@ def fit_network(
             callbacks.append(("flat", training.StopWhenFlat()))
         if model.verbose:
             callbacks.append(("progress", training.EpochProgress()))
-        if recorder is not None:
-            inputs = torch.as_tensor(X, dtype=dtype)
-            callbacks.append(("dynamics", training.DynamicsCallback(inputs, recorder)))
+        if model.track_dynamics:
+            reference = human_modes(P) if hard is None else hard
+            cartography = CartographyCallback(X, reference, soft_labels=P)
+            callbacks.append(("cartography", cartography))
         training.train(net, data, valid, model.n_iter_no_change, callbacks, epochs)
     history = training.history_frame(net)
     if not np.isfinite(history["train_loss"].to_numpy(dtype=float)).all():
@@ -272,3 +280,5 @@ def fit_network(
     model.net_ = net
     model.history_ = history
     model.n_iter_ = len(history)
+    if model.track_dynamics:
+        model.dynamics_ = cartography.dynamics_

@@ -83,6 +83,19 @@ class SoftLabelMLP(nn.Module):
         return self.layers(X)
 
 
+class Standardized(nn.Module):
+    """A network behind fixed centring and scaling of its inputs, so that it takes them raw."""
+
+    def __init__(self, network: nn.Module, mean: torch.Tensor, scale: torch.Tensor) -> None:
+        super().__init__()
+        self.network = network
+        self.register_buffer("mean", mean)
+        self.register_buffer("scale", scale)
+
+    def forward(self, X: torch.Tensor) -> torch.Tensor:
+        return self.network((X - self.mean) / self.scale)
+
+
 def cross_entropy(logits: torch.Tensor, P: torch.Tensor) -> torch.Tensor:
     return -(P * torch.log_softmax(logits, dim=1)).sum(dim=1)
 

@@ -19,8 +19,7 @@ from skorch.dataset import Dataset
 from skorch.helper import predefined_split
 from torch import nn
 
-from ...explainers.soft_labels.dynamics import DynamicsRecorder
-from .networks import SoftLabelMLP, SoftTargetLoss
+from .networks import SoftLabelMLP, SoftTargetLoss, Standardized
 
 __all__ = ["TensorBatches"]
 
@@ -106,17 +105,6 @@ class StopWhenFlat(Callback):
             raise KeyboardInterrupt  # how skorch's callbacks end training
 
 
-class DynamicsCallback(Callback):
-    """Hand the probabilities of all training items to a recorder after each epoch."""
-
-    def __init__(self, inputs: torch.Tensor, recorder: DynamicsRecorder) -> None:
-        self.inputs = inputs
-        self.recorder = recorder
-
-    def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        self.recorder.update(net.predict_proba(Dataset(self.inputs)))
-
-
 class EpochProgress(Callback):
     """A progress bar over the epochs."""
 
@@ -164,6 +152,23 @@ def make_mlp(
     return mlp.to(torch.float64 if dtype == np.float64 else torch.float32)
 
 
+def moments(X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted mean and standard deviation of each feature; 1 for one that is constant."""
+    mean = np.average(X, axis=0, weights=weight)
+    scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
+    # Constant up to rounding counts as constant: dividing by it would blow up the rounding.
+    constant = scale <= 10 * np.finfo(X.dtype).eps * np.abs(mean)
+    return mean, np.where(constant, 1.0, scale)
+
+
+def standardized(module: nn.Module, mean: np.ndarray, scale: np.ndarray) -> nn.Module:
+    """The module behind the centring and scaling, in its own precision."""
+    dtype = module_dtype(module)
+    return Standardized(
+        module, torch.as_tensor(mean, dtype=dtype), torch.as_tensor(scale, dtype=dtype)
+    )
+
+
 def module_dtype(module: nn.Module) -> torch.dtype:
     """Precision of the module's parameters."""
     return next((p.dtype for p in module.parameters() if p.is_floating_point()), torch.float32)
@@ -172,7 +177,7 @@ def module_dtype(module: nn.Module) -> torch.dtype:
 def tensors(X: np.ndarray, P: np.ndarray, weight: np.ndarray, dtype: torch.dtype) -> Dataset:
     """Inputs and targets as skorch's data set; the weights are the targets' last column."""
     target = torch.as_tensor(np.column_stack([P, weight]), dtype=dtype)
-    return Dataset(torch.as_tensor(X, dtype=dtype), target)
+    return Dataset(torch.as_tensor(np.require(X, requirements="W"), dtype=dtype), target)
 
 
 def make_net(module: nn.Module, plan: TrainingPlan, batch_seed: int) -> NeuralNet:
@@ -275,7 +280,7 @@ def train(
 
 def logits_of(net: NeuralNet, X: np.ndarray) -> np.ndarray:
     """The network's outputs in evaluation mode, float64 (n, K)."""
-    inputs = torch.as_tensor(X, dtype=module_dtype(net.module_))
+    inputs = torch.as_tensor(np.require(X, requirements="W"), dtype=module_dtype(net.module_))
     outputs = net.forward(Dataset(inputs))
     outputs = outputs[0] if isinstance(outputs, tuple) else outputs
     return outputs.to(torch.float64).numpy()

@@ -12,9 +12,13 @@ from .alignment import (
 )
 from .arms import entropy_matched_labels, make_label_arms
 from .calibration import brier_decomposition, calibration_error, reliability_curve
+from .cartography import DatasetCartography
+from .dynamics import TrainingDynamics
 from .targets import as_soft_labels
 
 __all__ = [
+    "DatasetCartography",
+    "TrainingDynamics",
     "as_soft_labels",
     "brier_decomposition",
     "calibration_error",

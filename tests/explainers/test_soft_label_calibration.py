@@ -194,7 +194,7 @@ def test_sweep_of_perfectly_sorted_outcomes_has_one_item_a_bin() -> None:
 
 
 def test_debiased_error_is_unbiased_where_the_plain_one_is_not() -> None:
-    # Calibrated scores: the true error is 0; 400 simulated sets of 200 items, each score in a bin of its own.
+    # Calibrated scores, each in a bin of its own: the true error of the 400 simulated sets is 0.
     rng = np.random.default_rng(0)
     squares = {True: [], False: []}
     for _ in range(400):

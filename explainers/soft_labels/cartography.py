@@ -1,0 +1,466 @@
+"""Data maps from training dynamics: which items are easy, hard or ambiguous for a model.
+
+Swayamdipta et al. (2020) place each item by confidence (mean probability of its label over the
+epochs) and variability (standard deviation): easy-to-learn items have high confidence and low
+variability, hard-to-learn ones low both, ambiguous ones high variability. Here the regions are
+thirds by quantile, and the axes are compared with the annotators' entropy.
+"""
+
+import warnings
+from collections.abc import Iterator
+from functools import partial
+from inspect import signature
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.stats import rankdata
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPClassifier
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from equipoise.explanation import Explanation
+from equipoise.plotting import COLORS
+
+from .alignment import correlation
+from .dynamics import DynamicsRecorder
+from .targets import (
+    columns_of,
+    entropy,
+    human_modes,
+    is_matrix,
+    read_hard,
+    soft_targets,
+)
+
+__all__ = ["DatasetCartography"]
+
+REGIONS = ("easy-to-learn", "ambiguous", "hard-to-learn", "mixed")
+
+#: Passes over the data where neither the caller nor the estimator says how many.
+DEFAULT_EPOCHS = 20
+
+N_SUSPECTS = 5
+
+
+def regions(confidence: np.ndarray, variability: np.ndarray) -> np.ndarray:
+    """Region of each item, by thirds of both axes; ties at a limit go to the lower third."""
+    conf_low, conf_high = np.quantile(confidence, [1 / 3, 2 / 3])
+    var_low, var_high = np.quantile(variability, [1 / 3, 2 / 3])
+    steady = variability <= var_low
+    found = np.full(len(confidence), "mixed", dtype=object)
+    found[steady & (confidence > conf_high)] = "easy-to-learn"
+    found[steady & (confidence <= conf_low)] = "hard-to-learn"
+    found[variability > var_high] = "ambiguous"
+    return found
+
+
+def partial_spearman(a: np.ndarray, b: np.ndarray, groups: np.ndarray) -> float:
+    """Spearman correlation of a and b after the groups' means are taken off their ranks."""
+    residuals = []
+    for values in (a, b):
+        ranks = rankdata(values.round(12))
+        means = np.bincount(groups, ranks) / np.maximum(np.bincount(groups), 1)
+        residuals.append(ranks - means[groups])
+    return correlation(*residuals, ranks=False)
+
+
+def kind_of_epochs(estimator: Any) -> str:
+    """How the estimator's epochs can be followed."""
+    if hasattr(estimator, "staged_predict_proba"):
+        return "staged"
+    if hasattr(estimator, "partial_fit"):
+        return "partial_fit"
+    parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    if "warm_start" in parameters and ("n_estimators" in parameters or "max_iter" in parameters):
+        return "warm_start"
+    raise TypeError(
+        f"{type(estimator).__name__} shows no epochs: supported are classifiers with "
+        "staged_predict_proba (boosting), with partial_fit, and with warm_start and n_estimators "
+        "or max_iter (forests, linear models)"
+    )
+
+
+def spread(proba: np.ndarray, seen: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Probabilities in the columns of all classes."""
+    full = np.zeros((len(proba), len(classes)))
+    full[:, columns_of(seen, classes)] = proba
+    return full
+
+
+def iterations_name(estimator: Any) -> str:
+    """The parameter that counts trees or iterations."""
+    return "n_estimators" if "n_estimators" in estimator.get_params() else "max_iter"
+
+
+def number_of_epochs(estimator: Any, epochs: int | None) -> int:
+    """How many epochs to follow."""
+    if epochs is not None:
+        return int(epochs)
+    if kind_of_epochs(estimator) == "staged":
+        return int(estimator.get_params()[iterations_name(estimator)])
+    return DEFAULT_EPOCHS
+
+
+def epochs_of(
+    estimator: Any,
+    X: Any,
+    y: np.ndarray,
+    classes: np.ndarray,
+    n_epochs: int,
+    soft_labels: np.ndarray | None,
+) -> Iterator[np.ndarray]:
+    """Train the estimator, and yield its probabilities of the training items after each epoch.
+
+    Soft labels go to a `partial_fit` that takes them; another estimator learns the hard labels, and
+    the soft ones are only compared with.
+    """
+    kind = kind_of_epochs(estimator)
+    name = iterations_name(estimator)
+    if kind == "staged":
+        estimator.set_params(**{name: n_epochs}).fit(X, y)
+        for proba in estimator.staged_predict_proba(X):
+            yield spread(proba, estimator.classes_, classes)
+        return
+    if kind == "partial_fit":
+        takes_soft = "soft_labels" in signature(estimator.partial_fit).parameters
+        rng = np.random.RandomState(0)
+        for _ in range(n_epochs):
+            order = rng.permutation(len(y))
+            soft = (
+                {"soft_labels": soft_labels[order]}
+                if takes_soft and soft_labels is not None
+                else {}
+            )
+            estimator.partial_fit(_safe_indexing(X, order), y[order], classes=classes, **soft)
+            yield spread(estimator.predict_proba(X), estimator.classes_, classes)
+        return
+    step = max(1, estimator.get_params()[name] // n_epochs) if name == "n_estimators" else 1
+    estimator.set_params(warm_start=True)
+    for e in range(1, n_epochs + 1):
+        estimator.set_params(**{name: step * e if name == "n_estimators" else step})
+        with warnings.catch_warnings():
+            # Each epoch stops short of convergence on purpose.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            estimator.fit(X, y)
+        yield spread(estimator.predict_proba(X), estimator.classes_, classes)
+
+
+class EpochFile:
+    """Probabilities of all epochs in a NumPy file, written as they come."""
+
+    def __init__(self, path: str | Path, n_epochs: int) -> None:
+        self.path, self.n_epochs, self.written = Path(path), n_epochs, 0
+
+    def write(self, F: np.ndarray) -> None:
+        if self.written == 0:
+            self.file = np.lib.format.open_memmap(
+                self.path, mode="w+", dtype=np.float32, shape=(self.n_epochs, *F.shape)
+            )
+        self.file[self.written] = F
+        self.written += 1
+
+    def close(self) -> None:
+        """Cut the file where the estimator stopped early."""
+        self.file.flush()
+        if self.written < self.n_epochs:
+            kept = np.array(self.file[: self.written])
+            del self.file
+            np.save(self.path, kept)
+
+
+def draw_data_map(ax: Any, frame: pd.DataFrame) -> Any:
+    """Confidence against variability; colour and shape show the region."""
+    for region, color, marker in zip(REGIONS, (*COLORS[2::-1], "0.75"), "osD.", strict=True):
+        rows = frame[frame["region"] == region]
+        ax.scatter(
+            rows["variability"],
+            rows["confidence"],
+            s=12,
+            color=color,
+            marker=marker,
+            alpha=0.6,
+            linewidths=0,
+            label=f"{region} ({len(rows)})",
+        )
+    ax.set(
+        xlabel="variability over the epochs",
+        ylabel="confidence over the epochs",
+        title="data map",
+        ylim=(-0.02, 1.02),
+    )
+    ax.legend(frameon=False, loc="lower right", fontsize="small")
+    return ax
+
+
+def draw_alignment(ax: Any, frame: pd.DataFrame) -> Any:
+    """One minus confidence against the annotators' entropy."""
+    rho = correlation(
+        1 - frame["confidence"].to_numpy(), frame["human_entropy"].to_numpy(), ranks=True
+    )
+    ax.scatter(frame["human_entropy"], 1 - frame["confidence"], s=9, alpha=0.4, linewidths=0)
+    ax.set(
+        xlabel="human entropy (nats)",
+        ylabel="1 - confidence over the epochs",
+        title=f"Spearman correlation {rho:.2f}",
+    )
+    return ax
+
+
+class DatasetCartography(BaseEstimator):
+    """Map a data set by how a model learns each of its items.
+
+    Parameters
+    ----------
+    estimator : object, default=None
+        A classifier whose epochs can be followed: by `staged_predict_proba` (boosting), by
+        `partial_fit` (in an order shuffled anew, with a fixed seed), or by `warm_start` in steps of
+        `n_estimators` or of single iterations `max_iter`. None is a scikit-learn `MLPClassifier`
+        with ``random_state=0``. For networks trained through skorch, use `CartographyCallback`.
+    reference : {"label", "mode", "soft"}, default="label"
+        Follow the probability of the label, of the annotators' mode, or the expected agreement
+        sum_k p_k f_k with the annotators; the last two need soft labels.
+    epochs : int, default=None
+        Number of epochs. None takes 20, and all stages of a boosting model.
+    store : "stream" or path, default="stream"
+        "stream" keeps sums only, of O(n_samples n_classes) memory whatever the number of epochs. A
+        path writes the probabilities of all epochs, (n_epochs, n_samples, n_classes) in float32, to
+        this NumPy file.
+
+    Attributes
+    ----------
+    dynamics_ : TrainingDynamics
+        Confidence, variability, correctness, forgetting events and more of each item.
+    regions_ : ndarray of shape (n_samples,)
+        "easy-to-learn", "hard-to-learn", "ambiguous" or "mixed".
+    alignment_ : pandas.DataFrame or None
+        Spearman correlation with the annotators' entropy of 1 - confidence, variability, mean and
+        last entropy, also within the classes of reference, where soft labels were given.
+    human_entropy_ : ndarray of shape (n_samples,) or None
+        Entropy of the soft labels, in nats, where given.
+    suspicion_ : ndarray of shape (n_samples,) or None
+        1 - confidence where the label isn't the annotators' mode, else 0, where soft labels were
+        given: candidates for label errors.
+    classes_ : ndarray of shape (n_classes,)
+        Label of each column.
+    estimator_ : object or None
+        The trained classifier; None after `from_probabilities`.
+
+    References
+    ----------
+    .. [1] S. Swayamdipta et al., "Dataset cartography: mapping and diagnosing datasets with
+           training dynamics", EMNLP 2020, arXiv 2009.10795.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import GradientBoostingClassifier
+    >>> from equipoise.explainers import DatasetCartography
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GradientBoostingClassifier(n_estimators=10, random_state=0)
+    >>> cartography = DatasetCartography(model).fit(X, y)
+    >>> cartography.explain().to_frame().shape
+    (150, 8)
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        reference: str = "label",
+        epochs: int | None = None,
+        store: str | Path = "stream",
+    ) -> None:
+        self.estimator = estimator
+        self.reference = reference
+        self.epochs = epochs
+        self.store = store
+
+    def fit(
+        self, X: npt.ArrayLike, y: npt.ArrayLike, soft_labels: npt.ArrayLike | None = None
+    ) -> Self:
+        """Train the estimator and record every epoch.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,)
+            Hard labels.
+        soft_labels : array-like of shape (n_samples, n_classes), optional
+            Soft labels or votes, in the order of the sorted labels. An estimator whose
+            `partial_fit` takes `soft_labels` is trained on them; others learn `y`.
+
+        Returns
+        -------
+        self : DatasetCartography
+            Fitted.
+
+        Raises
+        ------
+        TypeError
+            If the estimator shows no epochs.
+        """
+        if self.reference not in ("label", "mode", "soft"):
+            raise ValueError(
+                f"reference={self.reference!r} is not allowed; allowed: 'label', 'mode', 'soft'"
+            )
+        if self.epochs is not None and (int(self.epochs) != self.epochs or self.epochs < 1):
+            raise ValueError(f"epochs={self.epochs!r} must be a whole number >= 1")
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        columns, classes = read_hard(y, None)
+        check_consistent_length(X, columns)
+        P = None
+        if soft_labels is not None:
+            P = soft_targets(soft_labels, classes, name="soft_labels").P
+            check_consistent_length(X, P)
+        estimator = (
+            MLPClassifier(random_state=0) if self.estimator is None else clone(self.estimator)
+        )
+        recorder = self._recorder(columns, P)
+        n_epochs = number_of_epochs(estimator, self.epochs)
+        file = None if self.store == "stream" else EpochFile(self.store, n_epochs)
+        for F in epochs_of(estimator, X, classes[columns], classes, n_epochs, P):
+            recorder.update(F)
+            if file is not None:
+                file.write(F)
+        if file is not None:
+            file.close()
+        self.classes_, self.estimator_ = classes, estimator
+        return self._finish(recorder, P)
+
+    def _recorder(self, columns: np.ndarray, P: np.ndarray | None) -> DynamicsRecorder:
+        if self.reference == "label":
+            return DynamicsRecorder(columns, P)
+        if P is None:
+            raise ValueError(f"reference={self.reference!r} needs soft_labels")
+        if self.reference == "soft":
+            return DynamicsRecorder.soft(P)
+        return DynamicsRecorder(human_modes(P, columns), P)
+
+    def _finish(self, recorder: DynamicsRecorder, P: np.ndarray | None) -> Self:
+        dynamics = recorder.result()
+        self.dynamics_ = dynamics
+        self.regions_ = regions(dynamics.confidence, dynamics.variability)
+        self.human_entropy_, self.suspicion_, self.alignment_ = None, None, None
+        if P is not None:
+            self.human_entropy_ = entropy(P)
+            shifted = P[np.arange(len(P)), dynamics.reference] < P.max(axis=1)
+            self.suspicion_ = (1 - dynamics.confidence) * shifted
+            axes = {
+                "1 - confidence": 1 - dynamics.confidence,
+                "variability": dynamics.variability,
+                "mean entropy": dynamics.mean_entropy,
+                "last entropy": entropy(dynamics.last_proba),
+            }
+            H = self.human_entropy_
+            self.alignment_ = pd.DataFrame(
+                {
+                    "axis": list(axes),
+                    "spearman": [correlation(v, H, ranks=True) for v in axes.values()],
+                    "within_class": [
+                        partial_spearman(v, H, dynamics.reference) for v in axes.values()
+                    ],
+                }
+            )
+        return self
+
+    @classmethod
+    def from_probabilities(
+        cls,
+        F: npt.ArrayLike,
+        reference: npt.ArrayLike,
+        soft_labels: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Map a data set from recorded probabilities, of any framework.
+
+        Parameters
+        ----------
+        F : array-like of shape (n_epochs, n_samples, n_classes)
+            Probabilities of the items after each epoch; a memory map is read epoch by epoch.
+        reference : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Column of the class to follow for each item; or soft labels or votes, to follow the
+            expected agreement with the annotators.
+        soft_labels : array-like of shape (n_samples, n_classes), optional
+            Soft labels or votes to compare with, beside a reference class.
+
+        Returns
+        -------
+        DatasetCartography
+            Fitted.
+
+        Examples
+        --------
+        >>> from equipoise.explainers import DatasetCartography
+        >>> F = [[[0.6, 0.4], [0.5, 0.5]], [[0.8, 0.2], [0.9, 0.1]]]
+        >>> cartography = DatasetCartography.from_probabilities(F, [0, 1])
+        >>> cartography.dynamics_.confidence.round(2)
+        array([0.7, 0.3])
+        """
+        shape = np.shape(F)
+        if len(shape) != 3 or shape[0] < 1:
+            raise ValueError(f"F has shape {shape}; expected (n_epochs, n_samples, n_classes)")
+        soft = is_matrix(reference)
+        if soft:
+            P: np.ndarray | None = soft_targets(reference, name="reference").P
+        else:
+            P = None if soft_labels is None else soft_targets(soft_labels, name="soft_labels").P
+        if P is not None and P.shape != shape[1:]:
+            raise ValueError(f"soft labels have shape {P.shape}; expected {shape[1:]}")
+        columns = None if soft else np.asarray(reference)
+        if columns is not None and (columns.shape != shape[1:2] or columns.dtype.kind not in "iu"):
+            raise ValueError(f"reference must be {shape[1]} whole numbers, columns of F")
+        recorder = DynamicsRecorder.soft(P) if soft else DynamicsRecorder(columns, P)
+        for e, epoch in enumerate(F):
+            values = np.asarray(epoch, dtype=np.float64)
+            if not ((values >= 0).all() and np.abs(values.sum(axis=1) - 1).max() <= 1e-3):
+                raise ValueError(f"F[{e}] must have non-negative rows that sum to 1")
+            recorder.update(values)
+        made = cls(reference="soft" if soft else "label", epochs=shape[0])
+        made.classes_, made.estimator_ = np.arange(shape[2]), None
+        return made._finish(recorder, P)
+
+    def explain(self) -> Explanation:
+        """Say which items are easy, hard and ambiguous.
+
+        Returns
+        -------
+        equipoise.explanation.Explanation
+            One row an item: ``index``, ``reference`` (label), ``confidence``, ``variability``,
+            ``correctness``, ``forgetting``, ``entropy``, ``region``; with soft labels also
+            ``human_entropy``, ``soft_confidence`` and ``suspicion`` (1 - confidence where the label
+            isn't the annotators' mode, else 0). Plots "data_map", and "alignment" with soft labels.
+        """
+        check_is_fitted(self, "dynamics_")
+        dynamics = self.dynamics_
+        frame = dynamics.to_frame().drop(columns=["last_entropy", "last_kl"], errors="ignore")
+        frame["reference"] = self.classes_[dynamics.reference]
+        frame["region"] = self.regions_
+        plots = {"data_map": partial(draw_data_map, frame=frame)}
+        share = frame["region"].value_counts(normalize=True)
+        summary = [
+            f"over {dynamics.n_epochs} epochs "
+            + ", ".join(f"{share.get(name, 0):.0%} {name}" for name in REGIONS),
+            f"{(dynamics.forgetting > 0).mean():.0%} of the items were forgotten at least once; "
+            f"{(dynamics.correctness == 0).mean():.1%} were never predicted",
+        ]
+        if self.alignment_ is not None:
+            frame["human_entropy"] = self.human_entropy_
+            frame["suspicion"] = self.suspicion_
+            table = self.alignment_.set_index("axis")
+            summary.append(
+                "Spearman with human entropy: "
+                + ", ".join(f"{axis} {rho:.2f}" for axis, rho in table["spearman"].items())
+            )
+            plots["alignment"] = partial(draw_alignment, frame=frame)
+        if self.suspicion_ is not None and self.suspicion_.any():
+            suspects = frame[frame["suspicion"] > 0].nlargest(N_SUSPECTS, "suspicion")["index"]
+            summary.append(f"labels to look at first: items {suspects.tolist()}")
+        else:
+            lowest = frame.nsmallest(N_SUSPECTS, "confidence")["index"]
+            summary.append(f"least confidence in the reference: items {lowest.tolist()}")
+        return Explanation("How does the model learn each item?", summary, frame, plots)
