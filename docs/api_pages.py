@@ -24,15 +24,18 @@ def listing(room: str) -> dict[str, list[str]]:
     """The public names of a room by the wing (or single module) that provides them, both sorted."""
     package = import_module(f"equipoise.{room}")
     unplaced = set(package.__all__)
-    wings = {}
-    for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda m: m.name):
-        provided = getattr(import_module(f"equipoise.{room}.{module.name}"), "__all__", ())
-        if names := sorted(unplaced & set(provided)):
-            wings[module.name] = names
-            unplaced -= set(names)
+    wings: dict[str, list[str]] = {}
+    # Wings first; then the modules in them, from which a room may take a name directly.
+    modules = pkgutil.walk_packages(package.__path__, f"equipoise.{room}.")
+    for module in sorted((m.name for m in modules), key=lambda name: (name.count("."), name)):
+        if not unplaced:
+            break
+        if names := unplaced & set(getattr(import_module(module), "__all__", ())):
+            wings.setdefault(module.split(".")[2], []).extend(names)
+            unplaced -= names
     if unplaced:
-        raise ValueError(f"equipoise.{room}: no wing's __all__ holds {sorted(unplaced)}")
-    return wings
+        raise ValueError(f"equipoise.{room}: no module's __all__ holds {sorted(unplaced)}")
+    return {wing: sorted(wings[wing]) for wing in sorted(wings)}
 
 
 def ground_floor() -> dict[str, list[str]]:

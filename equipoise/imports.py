@@ -17,7 +17,7 @@ def lazy_exports(
     package : str
         ``__name__`` of the package.
     modules : mapping of str to sequence of str
-        For each module or sub-package, the public names it provides.
+        For each module or sub-package (also a dotted one), the public names it provides.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def lazy_exports(
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def directory() -> list[str]:
-        return sorted({*public, *modules})
+        return sorted({*public, *(module.split(".")[0] for module in modules)})
 
     return getattribute, directory, public
 

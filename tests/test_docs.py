@@ -54,7 +54,7 @@ def test_api_lists_what_the_room_does(room):
     public = importlib.import_module(f"equipoise.{room}").__all__
     listed = [name for names in api_pages.listing(room).values() for name in names]
     assert sorted(listed) == sorted(public)
-    page = api_pages.pages()[f"{room}.rst"]
+    page = api_pages.room_page(room)
     assert sorted(summarized(page)) == sorted((f"equipoise.{room}", name) for name in public)
 
 
@@ -64,7 +64,7 @@ def test_api_lists_the_ground_floor():
         full = f"equipoise.{module}"
         expected += [(full, name) for name in importlib.import_module(full).__all__]
     assert {"blocks", "explanation", "language_models"} <= set(GROUND_FLOOR)
-    assert sorted(summarized(api_pages.pages()["equipoise.rst"])) == sorted(expected)
+    assert sorted(summarized(api_pages.ground_floor_page())) == sorted(expected)
 
 
 def test_every_page_is_reachable():
@@ -85,7 +85,7 @@ def test_a_name_without_a_wing_is_an_error(monkeypatch):
     import equipoise.testing
 
     monkeypatch.setattr(equipoise.testing, "__all__", [*equipoise.testing.__all__, "stray"])
-    with pytest.raises(ValueError, match=r"no wing's __all__ holds \['stray'\]"):
+    with pytest.raises(ValueError, match=r"no module's __all__ holds \['stray'\]"):
         api_pages.listing("testing")
 
 

@@ -45,6 +45,13 @@ def test_star_import_brings_what_is_listed(package):
     assert "hidden" not in space
 
 
+def test_a_module_inside_a_wing_is_named_with_a_dot():
+    get, directory, public = lazy_exports("xml", {"etree.ElementTree": ["ElementTree", "XML"]})
+    assert public == ["ElementTree", "XML"]
+    assert directory() == ["ElementTree", "XML", "etree"]
+    assert get("XML")("<a/>").tag == "a"
+
+
 def test_unlisted_names_are_no_attributes(package):
     house = __import__(package)
     with pytest.raises(AttributeError, match="module 'lazy_house' has no attribute 'hidden'"):
