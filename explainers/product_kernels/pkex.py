@@ -468,13 +468,16 @@ class PKeXShapleyExplainer(
             return rows, rows
         return X if sparse.issparse(X) else np.asarray(X), rows
 
-    def explain(self, X: Any) -> Any:
+    def explain(self, X: Any, *, with_std: bool = False) -> Any:
         """Split the model's outputs for each row among the players.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows to explain.
+        with_std : bool, default=False
+            Also fill ``error_std`` with the standard deviations of a Gaussian process's
+            attributions, see `attribution_covariance`.
 
         Returns
         -------
@@ -520,11 +523,16 @@ class PKeXShapleyExplainer(
             data=None if grouped else data,
             feature_names=list(self.groups_),
             output_names=None if single else list(self.output_names_),
+            error_std=self._standard_deviations(X) if with_std else None,
             compute_time=time.perf_counter() - start,
         )
         explanation.n_nodes = attribution.n_nodes
         explanation.error_bound = attribution.error_bound
         return explanation
+
+    def _standard_deviations(self, X: Any) -> np.ndarray:
+        variances = np.diagonal(self.attribution_covariance(X), axis1=1, axis2=2)
+        return np.sqrt(np.maximum(variances, 0.0))
 
     def _check_additivity(self, rows: np.ndarray, values: np.ndarray) -> None:
         expansion = self.expansion_

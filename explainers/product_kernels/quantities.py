@@ -8,6 +8,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
 from .attribution import PlayerGame, densified, term_rows
+from .attribution_covariance import attribution_covariance
 from .interaction_explanation import InteractionExplanation, interaction_values, top_subsets
 from .interactions import INTERACTION_INDICES, checked_subsets
 from .kernels import player_factors
@@ -26,6 +27,7 @@ class ExpansionQuantities:
     _template: Any
     groups_: dict[str, list[int]]
     output_names_: list[str]
+    index: str
     tol: float
     n_nodes: str | int
     n_jobs: int | None
@@ -317,17 +319,53 @@ class ExpansionQuantities:
             If the removal isn't the identity, the kernel is a sum, or there are several targets.
         """
         rows = self._dense(X)
-        _, model = open_model(self.estimator_)
-        if not isinstance(model, GaussianProcessRegressor):
-            raise TypeError(
-                f"The variance is for GaussianProcessRegressor, got {type(model).__name__}"
-            )
+        model = self._gaussian_process("The variance")
         self._need_identity("The variance")
         found = variance_values(
             self._game, model, rows, include_noise=include_noise, tol=self.tol, n_jobs=self.n_jobs
         )
         data = None if len(self.groups_) != rows.shape[1] else self._rows(X)[0]
         return self._quadratic_explanation(found, data)
+
+    def attribution_covariance(self, X: Any) -> np.ndarray:
+        """Compute the posterior covariance of a Gaussian process's attributions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_players, n_players)
+            The attributions of one row are jointly Gaussian with `explain`'s values as means.
+
+        Raises
+        ------
+        TypeError
+            If the model is no Gaussian-process regression.
+        ValueError
+            If the removal isn't "baseline" or "interventional" (for the others the attributions
+            aren't a functional of the function), the kernel is a sum, or there are several targets.
+        """
+        rows = self._dense(X)
+        model = self._gaussian_process("The covariance of attributions")
+        if self._game.removal not in ("baseline", "interventional"):
+            raise ValueError(
+                "The covariance of attributions is for removal='baseline' or 'interventional', got "
+                f"{self._game.removal!r}"
+            )
+        if self.index != "SV":
+            raise ValueError(
+                f"The covariance of attributions is for index='SV', got {self.index!r}"
+            )
+        return attribution_covariance(self._game, model, rows, tol=self.tol, n_jobs=self.n_jobs)
+
+    def _gaussian_process(self, what: str) -> GaussianProcessRegressor:
+        _, model = open_model(self.estimator_)
+        if not isinstance(model, GaussianProcessRegressor):
+            raise TypeError(f"{what} is for GaussianProcessRegressor, got {type(model).__name__}")
+        return model
 
     def explain_loss(self, X: Any, y: Any) -> Any:
         """Split the mean squared error on some rows among the players.

@@ -819,3 +819,20 @@ def test_values_equal_enumeration_written_out(small):
     assert_allclose(
         PKeXShapleyExplainer(model).fit().shap_values(X[:1])[0], shapley_values(v), atol=1e-13
     )
+
+
+def test_two_workers_of_a_cluster_give_the_same_values(diabetes):
+    distributed = pytest.importorskip("distributed")
+    import joblib
+
+    X, y = diabetes
+    model = SVR(C=10).fit(X, y)
+    explainer = PKeXShapleyExplainer(
+        model, removal="interventional", reference=3, n_jobs=2, random_state=0, working_memory=0.5
+    ).fit(X)
+    expected = explainer.shap_values(X[:40])
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True
+    )
+    with cluster, distributed.Client(cluster), joblib.parallel_config("dask"):
+        assert_array_equal(explainer.shap_values(X[:40]), expected)

@@ -527,3 +527,72 @@ def test_shap_sees_an_explainer_of_its_own(small):
     assert_array_equal(wrapped.shap_values(X[:3]), explainer.shap_values(X[:3]))
     with pytest.raises(NotFittedError):
         PKeXShapleyExplainer(SVR()).as_shap_explainer()
+
+
+# Uncertainty of attributions
+
+
+def test_attribution_covariance_reference_values():
+    explainer = PKeXShapleyExplainer(
+        reference_process(), removal="baseline", reference=[0, 0]
+    ).fit()
+    explanation = explainer.explain([[1.0, 1.0]], with_std=True)
+    assert_allclose(explanation.values, [[-0.0525052511647, -0.7192499046296]], rtol=1e-11)
+    expected = [[0.4895658296796, -0.1772130011193], [-0.1772130011193, 0.1549107685117]]
+    assert_allclose(explainer.attribution_covariance([[1.0, 1.0]])[0], expected, rtol=1e-10)
+    assert_allclose(explanation.error_std[0], np.sqrt(np.diag(expected)), rtol=1e-10)
+
+
+@pytest.mark.parametrize("removal", ["baseline", "interventional"])
+@pytest.mark.parametrize("groups", [None, [[0, 2], [1], [3]]])
+def test_attribution_covariance_agrees_with_enumeration(removal, groups):
+    """Attributions are a matrix times f at all mixed points, whose posterior is known."""
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(14, 4))
+    kernel = 1.4 * gp.RBF([1, 2, 0.8, 3])
+    model = GaussianProcessRegressor(kernel, alpha=0.3, optimizer=None, normalize_y=True)
+    model.fit(X, 5 + X[:, 0] * X[:, 1])
+    reference = X[2] if removal == "baseline" else X[:3]
+    explainer = PKeXShapleyExplainer(
+        model, removal=removal, reference=reference, groups=groups
+    ).fit()
+    x = X[5] + 0.4
+    players = explainer._game.player
+    d = players.max() + 1
+    rows = np.atleast_2d(reference)
+    points = np.concatenate([np.where(all_masks(d)[:, players], x, row) for row in rows])
+    mean, covariance = model.predict(points, return_cov=True)
+    to_values = shapley_values(np.eye(2**d))  # (d, 2^d)
+    A = np.hstack([to_values] * len(rows)) / len(rows)
+    assert_allclose(explainer.shap_values(x[None])[0], A @ mean, atol=1e-11)
+    found = explainer.attribution_covariance(x[None])[0]
+    assert_allclose(found, A @ covariance @ A.T, atol=1e-9)
+    assert np.linalg.eigvalsh(found).min() >= -1e-10 * covariance.max()
+    assert_array_equal(found, found.T)
+
+
+def test_attribution_covariance_of_many_features_is_cheap_and_sane():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(40, 60))
+    model = GaussianProcessRegressor(gp.RBF(8.0), alpha=0.1, optimizer=None).fit(X, X[:, 0])
+    explainer = PKeXShapleyExplainer(model, removal="baseline", reference=np.zeros(60)).fit()
+    C = explainer.attribution_covariance(X[:2] + 0.5)
+    assert np.linalg.eigvalsh(C[0]).min() >= -1e-10
+    # The sum of all attributions is f(x) - f(reference), whose variance is known.
+    points = np.vstack([X[:1] + 0.5, np.zeros((1, 60))])
+    _, covariance = model.predict(points, return_cov=True)
+    contrast = np.array([1.0, -1.0])
+    assert C[0].sum() == pytest.approx(contrast @ covariance @ contrast, abs=1e-10)
+
+
+def test_attribution_covariance_is_refused_where_it_has_no_meaning(small):
+    X, y = small
+    for removal in ("identity", "marginal"):
+        explainer = PKeXShapleyExplainer(reference_process(), removal=removal).fit()
+        with pytest.raises(ValueError, match="baseline"):
+            explainer.attribution_covariance(X_TRAIN)
+    with pytest.raises(TypeError, match="SVR"):
+        PKeXShapleyExplainer(SVR().fit(X, y), removal="baseline").fit().explain(X, with_std=True)
+    banzhaf = PKeXShapleyExplainer(reference_process(), removal="baseline", index="BV").fit()
+    with pytest.raises(ValueError, match="index"):
+        banzhaf.attribution_covariance(X_TRAIN)
