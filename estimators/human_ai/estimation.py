@@ -56,7 +56,7 @@ class Raw:
 
     def part(self, rows: NDArray[np.intp]) -> "Raw":
         """Some of the rows."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
         return Raw(**{k: None if v is None else v[rows] for k, v in values.items()})
 
 
@@ -209,7 +209,7 @@ def estimate(raw: Raw, options: Options) -> Estimates:
     return Estimates(
         fit=fit,
         names=names,
-        covariance=np.linalg.pinv(fit.information, hermitian=True),
+        covariance=np.asarray(np.linalg.pinv(fit.information, hermitian=True), dtype=float),
         columns=(human, ai),
         moderator_mean=mean,
         systems=systems,

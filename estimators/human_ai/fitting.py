@@ -24,7 +24,8 @@ __all__ = ["Fit", "Trials", "cluster_scores", "fit_pooled", "fit_workers", "hess
 Array = NDArray[np.float64]
 
 #: Bounds of (bias, log beta, gamma, atanh rho_hat, logit eps, log omega, log omega_b).
-BOUND = {"bias": 60.0, "log": 14.0, "atanh": 4.0, "lapse": 16.0, "omega": (-7.0, 2.5)}
+BOUND = {"bias": 60.0, "log": 14.0, "atanh": 4.0, "lapse": 16.0}
+OMEGA = (-7.0, 2.5)
 ROWS = 2**16
 
 
@@ -66,10 +67,13 @@ class Fit:
     scores: Array | None = None  # (n_workers, n_free)
 
 
-def unpack(theta: Array, q: int, lapse_free: bool, lapse: float) -> tuple:
+def unpack(
+    theta: Array, q: int, lapse_free: bool, lapse: float
+) -> tuple[float, float, Array, float, float]:
     """bias, beta, gamma, rho_hat and eps from the vector."""
     eps = float(expit(theta[3 + q])) if lapse_free else lapse
-    return theta[0], float(np.exp(theta[1])), theta[2 : 2 + q].copy(), np.tanh(theta[2 + q]), eps
+    gamma, belief = theta[2 : 2 + q].copy(), float(np.tanh(theta[2 + q]))
+    return float(theta[0]), float(np.exp(theta[1])), gamma, belief, eps
 
 
 def penalty(theta: Array, q: int, alpha: float) -> tuple[float, Array]:
@@ -81,14 +85,16 @@ def penalty(theta: Array, q: int, alpha: float) -> tuple[float, Array]:
 
 def bounds_of(q: int) -> tuple[Array, Array]:
     """Lower and upper bounds of the whole vector."""
-    low_omega, high_omega = BOUND["omega"]  # type: ignore[misc]
+    low_omega, high_omega = OMEGA
     high = [BOUND["bias"], BOUND["log"], *[BOUND["log"]] * q, BOUND["atanh"], BOUND["lapse"]]
     upper = np.array([*high, high_omega, high_omega], dtype=float)
-    lower = np.array([*(-np.array(high, dtype=float)), low_omega, low_omega])
+    lower = np.array([*(-value for value in high), low_omega, low_omega])
     return lower, upper
 
 
-def pooled_objective(trials: Trials, theta: Array, lapse_free: bool, lapse: float):
+def pooled_objective(
+    trials: Trials, theta: Array, lapse_free: bool, lapse: float
+) -> tuple[float, Array, Array, float]:
     """Penalised log-likelihood, score, information, and the likelihood alone; blocks of rows."""
     q = trials.V.shape[1]
     parameters = unpack(theta, q, lapse_free, lapse)

@@ -38,7 +38,7 @@ def column_index(column: int | str, name: str, names: NDArray | None, n: int) ->
 
 def check_finite(X: Array, roles: Mapping[int, str], names: NDArray | None) -> None:
     """Refuse NaN and infinity, naming the column."""
-    for j in np.flatnonzero(~np.isfinite(X).all(axis=0)):
+    for j in np.flatnonzero(~np.isfinite(X).all(axis=0)).tolist():
         label = f"column {j}" if names is None else f"column {names[j]!r}"
         role = f" ({roles[j]})" if j in roles else ""
         what = "NaN" if np.isnan(X[:, j]).any() else "infinity"
@@ -49,11 +49,11 @@ def worker_codes(groups: ArrayLike | None, y: Array) -> tuple[NDArray[np.intp] |
     """Code of each row's worker, and the workers."""
     if groups is None:
         return None, np.zeros(0)
-    groups = column_or_1d(groups)
-    check_consistent_length(y, groups)
-    if pd.isna(groups).any():
+    labels = column_or_1d(groups)
+    check_consistent_length(y, labels)
+    if pd.isna(labels).any():
         raise ValueError("groups: missing values; each trial needs its worker")
-    workers, codes = np.unique(groups, return_inverse=True)
+    workers, codes = np.unique(labels, return_inverse=True)
     return codes.astype(np.intp), workers
 
 

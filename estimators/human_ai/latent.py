@@ -175,7 +175,7 @@ def fit_cells(
         follow=share,
         names=(*names, "atanh_overlap") if n_choices == 2 else names,
         theta=theta,
-        covariance=np.linalg.pinv(information),
+        covariance=np.asarray(np.linalg.pinv(information), dtype=float),
         loglik=value,
         deviance=max(deviance, 0.0),
         pearson=float(((counts - expected) ** 2 / np.maximum(expected, 1e-300)).sum()),

@@ -300,16 +300,16 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
             If `X` has fewer than two columns or holds NaN or infinity, `y` hasn't two classes, or
             something that the configuration needs is missing or isn't identified.
         """
-        before = dict(vars(self))
+        before = dict(self.__dict__)
         try:
             learned = self._learn(X, y, y_true, groups, relative_capability, sample_weight)
         except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
         for name in LATENT_ONLY:
-            vars(self).pop(name, None)
-        vars(self).update(learned)
+            self.__dict__.pop(name, None)
+        self.__dict__.update(learned)
         return self
 
     def _learn(
@@ -322,20 +322,20 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
         sample_weight: ArrayLike | None,
     ) -> dict[str, Any]:
         """Check everything, estimate, and return what is to be learned."""
-        X, y = validate_data(
+        data, target = validate_data(
             self, X, y, dtype=np.float64, ensure_min_features=2, ensure_all_finite=False
         )
-        names = getattr(self, "feature_names_in_", None) if hasattr(X, "dtype") else None
-        human_col = column_index(self.human_col, "human_col", names, X.shape[1])
-        ai_col = column_index(self.ai_col, "ai_col", names, X.shape[1])
+        names = getattr(self, "feature_names_in_", None) if hasattr(data, "dtype") else None
+        human_col = column_index(self.human_col, "human_col", names, data.shape[1])
+        ai_col = column_index(self.ai_col, "ai_col", names, data.shape[1])
         if human_col == ai_col:
             raise ValueError(f"ai_col: got {self.ai_col!r}, the same column as human_col")
-        check_finite(X, {human_col: "human_col", ai_col: "ai_col"}, names)
-        classes, y_code = two_classes(y)
-        w = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        truth = truth_signs(y_true, y, classes)
-        r = relative_capability_rows(relative_capability, self.relative_capability, len(y))
-        codes, workers = worker_codes(groups, y)
+        check_finite(data, {human_col: "human_col", ai_col: "ai_col"}, names)
+        classes, y_code = two_classes(target)
+        w = _check_sample_weight(sample_weight, data, dtype=np.float64, ensure_non_negative=True)
+        truth = truth_signs(y_true, target, classes)
+        r = relative_capability_rows(relative_capability, self.relative_capability, len(target))
+        codes, workers = worker_codes(groups, target)
         keep = w > 0
         if len(np.unique(y_code[keep])) < 2:
             raise ValueError("sample_weight: only one class of y has positive weight")
@@ -343,11 +343,11 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
             kept, fresh = np.unique(codes[keep], return_inverse=True)
             workers, codes = workers[kept], np.full(len(codes), -1)
             codes[keep] = fresh
-        others = [j for j in range(X.shape[1]) if j not in (human_col, ai_col)]
+        others = [j for j in range(data.shape[1]) if j not in (human_col, ai_col)]
         raw = Raw(
-            X[:, human_col],
-            X[:, ai_col],
-            X[:, others],
+            data[:, human_col],
+            data[:, ai_col],
+            data[:, others],
             y_code.astype(float),
             w,
             truth,
@@ -367,13 +367,13 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
     def _odds(self, X: ArrayLike, relative_capability: float | ArrayLike | None) -> Array:
         """Log-odds of deciding for the second class."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite=False)
+        data = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite=False)
         human_col, ai_col, _ = self._columns
         roles = {human_col: "human_col", ai_col: "ai_col"}
-        check_finite(X, roles, getattr(self, "feature_names_in_", None))
+        check_finite(data, roles, getattr(self, "feature_names_in_", None))
         if self._found is None:
             # Without the human's evidence all that is known is how often advice is followed.
-            return np.sign(X[:, ai_col]) * logit(self._follow)
+            return np.sign(data[:, ai_col]) * logit(self._follow)
         default = self.relative_capability
         if default is None:
             fitted_r = np.unique(self._found.trials.r)
@@ -383,8 +383,8 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
                     "relative_capability: got None; the model was fitted to several, and its "
                     "overlap belief reads them: give one per sample"
                 )
-        r = relative_capability_rows(relative_capability, default, len(X))
-        return decision_odds(self._found, X, r, self._columns)
+        r = relative_capability_rows(relative_capability, default, len(data))
+        return decision_odds(self._found, data, r, self._columns)
 
     def decision_function(
         self, X: ArrayLike, relative_capability: float | ArrayLike | None = None

@@ -120,13 +120,15 @@ def policy_report(
         )
         return accuracy, policy_cost(policy, np.asarray(at["a"]), np.asarray(threshold), costs)
 
+    def utility_at(policy: str, threshold: Array) -> Array:
+        accuracy, cost = worth(policy, point, threshold)
+        return accuracy - cost
+
     rows, drawn = [], []
     for policy in chosen:
         threshold = 0.0
         if policy in WITH_THRESHOLD:
-            threshold = best_threshold(
-                lambda c, policy=policy: np.subtract(*worth(policy, point, c)), point["a"]
-            )
+            threshold = best_threshold(partial(utility_at, policy), point["a"])
         accuracy, cost = (float(v) for v in worth(policy, point, threshold))
         low = high = np.nan
         if draws is not None:

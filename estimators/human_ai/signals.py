@@ -138,7 +138,8 @@ def capability_sums(
     for rows in iter_blocks(len(w), bytes_per_item=200):
         H, A, Y, W = lh[rows], la[rows], truth[rows], w[rows]
         human, ai = (np.sign(H) * Y + 1) / 2, (np.sign(A) * Y + 1) / 2
-        for j, value in enumerate((1, human, ai, human * ai, H, A, H * H, A * A, H * A)):
+        one = np.ones(len(W))
+        for j, value in enumerate((one, human, ai, human * ai, H, A, H * H, A * A, H * A)):
             sums[:, j] += np.bincount(cell[rows], W * value, minlength=len(sums))
     return sums.reshape(n_clusters, n_systems, 2, 9)
 

@@ -38,6 +38,9 @@ def owen_arguments(
     root = np.sqrt(0.5)
     for i in range(x.size):
         u, v, r = x[i], y[i], rho[i]
+        # Products of smaller numbers underflow, and the limit isn't distinguishable from zero.
+        u = 0.0 if abs(u) < 1e-150 else u
+        v = 0.0 if abs(v) < 1e-150 else v
         if r == 1 or np.isinf(u) or np.isinf(v):
             part[i] = 0.5 * math.erfc(-min(u, v) * root)
         elif r == -1:

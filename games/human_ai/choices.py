@@ -6,9 +6,9 @@ l = log(p_A (K - 1) / (1 - p_A)) of log-odds, and the worker picks the largest
 d x_j + tau l 1[j = advice], x_j being the evidence: the advice moves it by k = tau l / d. K = 2 is
 the binary case with h = d / sqrt(2).
 
-Evidence of human and AI for the same option may be correlated ("overlap"). Then the human's noise
-for the correct option is integrated exactly and the other 2K - 1 normals by scrambled Sobol
-points, the same for every call: 2^14 points, an error near 1e-4.
+Evidence of human and AI for the same option may be correlated ("overlap"). Then both noises for the
+correct option are integrated exactly, as an orthant, and the 2K - 2 for the wrong ones by 2^14
+scrambled Sobol points, the same for every call, to about 1e-4.
 """
 
 from functools import lru_cache
@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, ndtri
 from scipy.stats.qmc import Sobol
+
+from .bivariate import orthant
 
 __all__ = ["capability_of", "option_accuracy", "option_cells"]
 
@@ -74,30 +76,27 @@ def option_cells(
     wrong = np.array(option_error(d_ai, K) * after_wrong)
     for index in np.ndindex(rho.shape) if np.any(rho) else ():
         if rho[index]:
-            at = [float(v[index]) for v in (d, d_ai, rho, k)]
-            right[index], wrong[index] = correlated_cells(*at, n_choices=n_choices)
+            own, ai, r, shift = (float(v[index]) for v in (d, d_ai, rho, k))
+            right[index], wrong[index] = correlated_cells(own, ai, r, shift, n_choices)
     return right, wrong
 
 
 @lru_cache(maxsize=8)
-def normal_points(n_choices: int) -> tuple[Array, Array]:
-    """Sobol normals: noise of the AI (2^14, K) and of the human for wrong options (2^14, K - 1)."""
-    uniform = Sobol(2 * n_choices - 1, scramble=True, rng=20_260_214).random_base2(LOG2_POINTS)
+def normal_points(n_wrong: int) -> tuple[Array, Array]:
+    """Sobol normals (2^14, n_wrong) for the noise of the wrong options: the AI's, and another."""
+    uniform = Sobol(2 * n_wrong, scramble=True, rng=20_260_214).random_base2(LOG2_POINTS)
     normal = ndtri(np.clip(uniform, 1e-12, 1 - 1e-12))
-    return normal[:, :n_choices], normal[:, n_choices:]
+    return normal[:, :n_wrong], normal[:, n_wrong:]
 
 
 def correlated_cells(
     d: float, d_ai: float, rho: float, k: float, n_choices: int
 ) -> tuple[float, float]:
-    """The two cells with correlated noise; option 0 is the correct one."""
-    ai, own = normal_points(n_choices)
-    s = np.sqrt((1 - rho) * (1 + rho))
-    others = rho * ai[:, 1:] + s * own  # (points, K - 1) human noise of the wrong options
-    evidence = ai.copy()
-    evidence[:, 0] += d_ai
-    advice = evidence.argmax(axis=1)
-    others[np.arange(len(ai)), np.maximum(advice - 1, 0)] += np.where(advice > 0, k, 0.0)
-    lead = d + np.where(advice == 0, k, 0.0) - others.max(axis=1)
-    right = ndtr((lead + rho * ai[:, 0]) / s)
-    return float(np.mean(right * (advice == 0))), float(np.mean(right * (advice > 0)))
+    """The two cells with correlated noise: an orthant for each point of the others' noise."""
+    ai, other = normal_points(n_choices - 1)
+    human = rho * ai + np.sqrt((1 - rho) * (1 + rho)) * other
+    rival = ai.max(axis=1) - d_ai  # the AI is right where its noise for the right option is above
+    right = orthant(-rival, d + k - human.max(axis=1), np.array(rho))
+    human[np.arange(len(ai)), ai.argmax(axis=1)] += k  # else it recommends its best wrong option
+    wrong = orthant(rival, d - human.max(axis=1), np.array(-rho))
+    return float(right.mean()), float(wrong.mean())
