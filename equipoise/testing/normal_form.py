@@ -138,15 +138,19 @@ def adversaries(n_actions: int, rng: np.random.RandomState) -> dict[str, Callabl
 
 
 def check_no_regret(
-    make_learner: Callable[[], Any], n_actions: int = 3, n_rounds: int = 2000, random_state: Any = 0
+    make_learner: Callable[[], Any],
+    n_actions: int = 3,
+    n_rounds: int = 2000,
+    factor: float = 6.0,
+    random_state: Any = 0,
 ) -> None:
     """Check that an online learner has no regret, whatever the payoffs are.
 
     A learner has `act()`, which returns a strategy, and `observe(payoff_vector)`; if it has
     `needs_query`, `query()` and `observe_query(payoff_vector)` come first where that is true.
     Against constant, alternating, random and adversarial payoffs in [-1, 1] its regret, computed
-    here, must stay below 6 sqrt(n_rounds log(n_actions)) (for one action 1e-9); where it reports
-    `regret` and `regret_bound`, the report must be true and the bound hold.
+    here, must stay below factor * sqrt(n_rounds * log(n_actions)) (for one action 1e-9); where it
+    reports `regret` and `regret_bound`, the report must be true and the bound hold.
 
     Parameters
     ----------
@@ -156,6 +160,8 @@ def check_no_regret(
         Number of actions.
     n_rounds : int, default=2000
         Rounds to play against each sequence.
+    factor : float, default=6.0
+        How much regret is allowed.
     random_state : int, RandomState or None, default=0
         For the random sequence.
 
@@ -193,7 +199,7 @@ def check_no_regret(
             sums += g
             earned += float(g @ x)
         regret = float(sums.max() - earned)
-        allowed = 6.0 * np.sqrt(n_rounds * np.log(n_actions)) + 1e-9
+        allowed = factor * np.sqrt(n_rounds * np.log(n_actions)) + 1e-9
         assert regret <= allowed, f"{name}: regret {regret:.4g} above {allowed:.4g}"
         if hasattr(learner, "regret"):
             said = float(learner.regret)

@@ -86,8 +86,46 @@ def field_and_jacobian(
             v[a] *= masses[i]
             for b in range(s):
                 dv[a, b] *= masses[i]
-    F[:] = bases.T @ v
-    J[:] = bases.T @ (dv @ bases)
+    for r in range(D):
+        F[r] = 0.0
+        for c in range(D):
+            J[r, c] = 0.0
+        for a in range(s):
+            F[r] += bases[a, r] * v[a]
+            if bases[a, r] == 0.0:
+                continue
+            for b in range(s):
+                for c in range(D):
+                    J[r, c] += bases[a, r] * dv[a, b] * bases[b, c]
+
+
+@njit(cache=True, nogil=True)
+def solve_normal_equations(
+    J: np.ndarray, normal: np.ndarray, damping: float, b: np.ndarray, answer: np.ndarray
+) -> None:
+    """Solve (J^T J + normal normal^T + damping I) answer = b by Cholesky's factors."""
+    D = len(b)
+    L = np.empty((D, D))
+    for r in range(D):
+        for c in range(r + 1):
+            total = normal[r] * normal[c]
+            if r == c:
+                total += damping
+            for k in range(D):
+                total += J[k, r] * J[k, c]
+            for k in range(c):
+                total -= L[r, k] * L[c, k]
+            L[r, c] = np.sqrt(max(total, 1e-300)) if r == c else total / L[c, c]
+    for r in range(D):
+        total = b[r]
+        for k in range(r):
+            total -= L[r, k] * answer[k]
+        answer[r] = total / L[r, r]
+    for r in range(D - 1, -1, -1):
+        total = answer[r]
+        for k in range(r + 1, D):
+            total -= L[k, r] * answer[k]
+        answer[r] = total / L[r, r]
 
 
 @njit(cache=True, nogil=True)
@@ -97,35 +135,40 @@ def correct(
     bases: np.ndarray,
     center: np.ndarray,
     masses: np.ndarray,
-    predicted: np.ndarray,
     normal: np.ndarray,
     level: float,
     scale: float,
     tol: float,
     z: np.ndarray,
     x: np.ndarray,
-    J: np.ndarray,
+    tangent: np.ndarray,
 ) -> int:
-    """Solve F(z) = 0, normal . z = level by Gauss-Newton; return its steps, or -1."""
+    """Move z to F(z) = 0, normal . z = level; return the number of Gauss-Newton steps, or -1.
+
+    The D + 1 equations in D unknowns are solved by least squares. Where the Jacobian has rank
+    D - 1, `tangent` becomes the unit vector of its kernel with normal . tangent > 0.
+    """
     D = len(z)
-    F = np.empty(D)
-    A = np.empty((D + 1, D))
-    b = np.empty(D + 1)
-    z[:] = predicted
+    F, J = np.empty(D), np.empty((D, D))
+    b, dz = np.empty(D), np.empty(D)
     for step in range(12):
         field_and_jacobian(payoffs, n_actions, bases, center, masses, z, x, F, J)
-        # Divided by the size of the payoffs, F weighs as much as the plane.
-        A[:D] = J / scale
-        b[:D] = -F / scale
-        A[D] = normal
-        b[D] = level - normal @ z
-        dz = np.linalg.lstsq(A, b, 1e-13)[0]
+        J /= scale  # so that F weighs as much as the plane
+        F /= scale
+        plane = level - (normal * z).sum()
+        for k in range(D):
+            b[k] = plane * normal[k] - (J[:, k] * F).sum()
+        solve_normal_equations(J, normal, 1e-15, b, dz)
         z += dz
         if not np.isfinite(z).all():
             return -1
         if np.abs(dz).max() < tol:
-            field_and_jacobian(payoffs, n_actions, bases, center, masses, z, x, F, J)
-            return step + 1 if np.abs(F).max() < 1e-9 * scale else -1
+            if np.abs(F).max() > 1e-9:
+                return -1
+            # J tau = 0 and normal . tau = 1, in the least-squares sense
+            solve_normal_equations(J, normal, 1e-15, normal, dz)
+            tangent[:] = dz / np.sqrt((dz**2).sum())
+            return step + 1
     return -1
 
 
@@ -142,7 +185,7 @@ def follow_branch(
     max_steps: int,
     scale: float,
     tol: float,
-) -> tuple[np.ndarray, int, int, int]:
+) -> tuple[np.ndarray, int]:
     """Follow a curve of zeros from a point in one direction until it leaves the strategy space.
 
     Parameters
@@ -168,119 +211,83 @@ def follow_branch(
         Zeros in order, the start first; the last one is on the boundary if the end says so.
     end : int
         0 boundary reached, 1 loop closed, 2 max_steps over, 3 the corrector failed.
-    coordinate : int
-        Concatenated index of the probability that vanishes at the boundary, else -1.
-    crossed : int
-        Index of the first point after which J had rank below D - 1, else -1.
     """
     s, D = bases.shape
     points = np.empty((max_steps + 2, D))
     points[0] = start
     n_points = 1
-    t = tangent.copy()
-    z, x, J = np.empty(D), np.empty(s), np.empty((D, D))
-    previous = start.copy()
+    t, turned = tangent.copy(), tangent.copy()
+    z, x = start.copy(), np.empty(s)
     h = step
-    crossed = -1
     for _ in range(max_steps):
-        accepted = False
-        turned = t
+        previous = points[n_points - 1]
+        used = -1
         while h > 1e-7 * step:
-            predicted = previous + h * t
-            level = float(t @ predicted)
+            z[:] = previous + h * t
             used = correct(
                 payoffs,
                 n_actions,
                 bases,
                 center,
                 masses,
-                predicted,
                 t,
-                level,
+                (t * z).sum(),
                 scale,
                 tol,
                 z,
                 x,
-                J,
+                turned,
             )
-            if 0 < used <= 6:
-                _, singular, Vt = np.linalg.svd(J)
-                turned = Vt[D - 1].copy()
-                if turned @ t < 0.0:
-                    turned = -turned
-                if turned @ t > 0.94:  # 20 degrees
-                    accepted = True
-                    if crossed < 0 and D > 1 and singular[D - 2] < 1e-6 * scale:
-                        crossed = n_points
-                    break
+            if 0 < used <= 6 and (turned * t).sum() > 0.94:  # 20 degrees
+                break
+            used = -1
             h *= 0.5
-        if not accepted:
-            return points[:n_points], 3, -1, crossed
+        if used < 0:
+            return points[:n_points], 3
         if x.min() < 0.0:
-            # The curve left the simplices in this step: bisect its length, then let the last point
-            # go.
+            # The curve left the simplices in this step: bisect its length, then solve once with
+            # the probability that vanishes in place of the plane.
             low, high = 0.0, h
-            for _ in range(60):
+            while high - low > 1e-13:
                 middle = 0.5 * (low + high)
-                predicted = previous + middle * t
-                level = float(t @ predicted)
+                z[:] = previous + middle * t
                 correct(
                     payoffs,
                     n_actions,
                     bases,
                     center,
                     masses,
-                    predicted,
                     t,
-                    level,
+                    (t * z).sum(),
                     scale,
                     tol,
                     z,
                     x,
-                    J,
+                    turned,
                 )
                 if x.min() < 0.0:
                     high = middle
                 else:
                     low = middle
-                if high - low < 1e-15:
-                    break
             coordinate = int(np.argmin(x))
-            # One solve with the vanishing probability in place of the plane makes the end exact.
-            normal = bases[coordinate].copy()
-            size = np.sqrt(normal @ normal)
-            predicted = z.copy()
-            end = z.copy()
-            level = float(-center[coordinate] / size)
+            size = np.sqrt((bases[coordinate] ** 2).sum())
+            normal = bases[coordinate] / size
+            level = -center[coordinate] / size
+            points[n_points] = z
             used = correct(
-                payoffs,
-                n_actions,
-                bases,
-                center,
-                masses,
-                predicted,
-                normal / size,
-                level,
-                scale,
-                tol,
-                end,
-                x,
-                J,
+                payoffs, n_actions, bases, center, masses, normal, level, scale, tol, z, x, turned
             )
-            if used > 0 and np.abs(end - predicted).max() < 1e-6:
-                points[n_points] = end
-            else:
-                points[n_points] = predicted
-            return points[: n_points + 1], 0, coordinate, crossed
+            if used > 0 and np.abs(z - points[n_points]).max() < 1e-6:
+                points[n_points] = z
+            return points[: n_points + 1], 0
         points[n_points] = z
         n_points += 1
-        previous = z.copy()
-        t = turned
+        t[:] = turned
         if n_points > 10 and np.sqrt(((z - start) ** 2).sum()) < 0.5 * h:
-            return points[:n_points], 1, -1, crossed
+            return points[:n_points], 1
         if used < 3:
             h = min(2.0 * h, step)
-    return points[:n_points], 2, -1, crossed
+    return points[:n_points], 2
 
 
 @njit(cache=True, nogil=True)
@@ -295,7 +302,9 @@ def project_to_zero(
     level: float,
     scale: float,
 ) -> tuple[np.ndarray, bool]:
-    """Return a zero of F near a start, and whether it was found; minimum-norm Gauss-Newton steps.
+    """Return a zero of F near a start, and whether it was found.
+
+    The Gauss-Newton steps are damped so little that they are those of minimum norm.
 
     Parameters
     ----------
@@ -306,7 +315,7 @@ def project_to_zero(
     normal : ndarray of shape (D,)
         If not zero, the zero is sought in the plane ``normal . z = level``.
     level : float
-        Of the plane.
+        Of the plane; 0 without one.
     scale : float
         Size of J, by which residuals are measured.
 
@@ -315,26 +324,22 @@ def project_to_zero(
     z : ndarray of shape (D,)
         The last iterate.
     found : bool
-        Whether F vanishes there to 1e-11 times the scale.
+        Whether F vanishes there to 1e-11 times the scale, on the plane.
     """
     s, D = bases.shape
     z, x, F, J = start.copy(), np.empty(s), np.empty(D), np.empty((D, D))
-    A, b = np.empty((D + 1, D)), np.empty(D + 1)
-    for _ in range(60):
+    b, dz, plane = np.empty(D), np.empty(D), 0.0
+    for _ in range(80):
         field_and_jacobian(payoffs, n_actions, bases, center, masses, z, x, F, J)
-        A[:D] = J / scale
-        b[:D] = -F / scale
-        A[D] = normal
-        b[D] = level - normal @ z if np.abs(normal).max() > 0.0 else 0.0
-        if np.abs(b).max() < 1e-13:
-            break
-        dz = np.linalg.lstsq(A, b, 1e-9)[0]
-        size = np.abs(dz).max()
-        z += dz * min(1.0, 0.5 / max(size, 1e-300))
+        J /= scale
+        F /= scale
+        plane = level - (normal * z).sum()
+        if np.abs(F).max() < 1e-12 and abs(plane) < 1e-13:
+            return z, True
+        for k in range(D):
+            b[k] = plane * normal[k] - (J[:, k] * F).sum()
+        solve_normal_equations(J, normal, 1e-11, b, dz)
+        z += dz * min(1.0, 0.5 / max(np.abs(dz).max(), 1e-300))
         if not np.isfinite(z).all() or np.abs(z).max() > 10.0:
             return z, False
-        if size < 1e-15:
-            break
-    field_and_jacobian(payoffs, n_actions, bases, center, masses, z, x, F, J)
-    on_plane = np.abs(normal).max() == 0.0 or abs(level - normal @ z) < 1e-12
-    return z, on_plane and np.abs(F).max() < 1e-11 * scale
+    return z, np.abs(F).max() < 1e-11 and abs(plane) < 1e-12

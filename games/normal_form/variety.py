@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from scipy.linalg import block_diag
+from scipy.optimize import minimize_scalar
 from scipy.spatial import HalfspaceIntersection
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
@@ -105,6 +106,34 @@ def polytope_vertices(coordinates: Coordinates, kernel: np.ndarray) -> np.ndarra
     halfspaces = np.c_[-rows[moving], -coordinates.center[moving]]
     faces = HalfspaceIntersection(halfspaces, np.zeros(kernel.shape[1]))
     return distinct_points(faces.intersections @ kernel.T)
+
+
+def crossing_points(coordinates: Coordinates, curve: np.ndarray, scale: float) -> list[np.ndarray]:
+    """Return the points of a curve at which J has rank below D - 1: others may cross there."""
+    if coordinates.dimension < 2:
+        return []
+
+    def second(z: np.ndarray) -> float:
+        return float(np.linalg.svd(coordinates.jacobian(z), compute_uv=False)[-2]) / scale
+
+    jacobians = np.stack([coordinates.jacobian(z) for z in curve])
+    sizes = np.linalg.svd(jacobians, compute_uv=False)[:, -2] / scale
+    found = []
+    for k in range(1, len(curve) - 1):
+        if sizes[k] > min(sizes[k - 1], sizes[k + 1]) or sizes[k] > 0.05:
+            continue
+
+        def along(share: float, k: int = k) -> np.ndarray:
+            ahead = curve[k + 1] - curve[k] if share > 0 else curve[k] - curve[k - 1]
+            return curve[k] + share * ahead
+
+        least = minimize_scalar(
+            lambda share: second(along(share)), bounds=(-1, 1), method="bounded"
+        )
+        # A chord is off its curve by the square of its length, so the minimum isn't quite zero.
+        if least.fun < 1e-3:
+            found.append(along(least.x))
+    return found
 
 
 def point_table(name: str, strategies: list[np.ndarray]) -> pd.DataFrame:
@@ -296,11 +325,11 @@ class EquilibriumVariety(BaseEstimator):
 
     def _follow(
         self, coordinates: Coordinates, z: np.ndarray, direction: np.ndarray, scale: float
-    ) -> tuple[np.ndarray, str, int]:
-        points, end, _, crossed = follow_branch(
+    ) -> tuple[np.ndarray, str]:
+        points, end = follow_branch(
             *coordinates.arrays, z, direction, self.step, self.max_steps, scale, self.tol
         )
-        return points, ENDS[end], crossed
+        return points, ENDS[end]
 
     def _trace(
         self, coordinates: Coordinates, starts: list[np.ndarray], scale: float
@@ -309,31 +338,33 @@ class EquilibriumVariety(BaseEstimator):
         curves: list[np.ndarray] = []
         ends: list[tuple[str, str]] = []
         crossings: list[np.ndarray] = []
-        waiting = [(z, coordinates.rank(z, 1e-7)[1][-1]) for z in starts]
+        waiting = [(z, coordinates.rank(z, 1e-7)[1][-1].copy()) for z in starts]
         while waiting and len(curves) < self.n_starts:
             z, tangent = waiting.pop(0)
-            forward, end_forward, crossed_forward = self._follow(coordinates, z, tangent, scale)
-            if any(
-                on_curve(forward[min(2, len(forward) - 1)], curve, self.step) for curve in curves
-            ):
+            forward, end_forward = self._follow(coordinates, z, tangent, scale)
+            third = forward[min(2, len(forward) - 1)]
+            if any(on_curve(third, curve, self.step) for curve in curves):
                 continue
             if end_forward == "loop":
                 curve, pair = np.vstack([forward, forward[:1]]), ("loop", "loop")
-                crossed = [(forward, crossed_forward)]
             else:
-                backward, end_backward, crossed_backward = self._follow(
-                    coordinates, z, -tangent, scale
-                )
-                curve = np.vstack([backward[:0:-1], forward])
-                pair = (end_backward, end_forward)
-                crossed = [(forward, crossed_forward), (backward, crossed_backward)]
+                backward, end_backward = self._follow(coordinates, z, -tangent, scale)
+                curve, pair = np.vstack([backward[:0:-1], forward]), (end_backward, end_forward)
             curves.append(curve)
             ends.append(pair)
-            for points, index in crossed:
-                if index >= 0 and index < len(points):
-                    crossings.append(points[index])
-                    _, Vt, _ = coordinates.rank(points[index])
-                    waiting += [(points[index], Vt[-1]), (points[index], Vt[-2])]
+            for crossing in crossing_points(coordinates, curve, scale):
+                if any(np.abs(crossing - other).max() < self.step for other in crossings):
+                    continue
+                crossings.append(crossing)
+                kernel = coordinates.rank(crossing, 1e-5)[1][-2:]
+                angles = np.pi * np.arange(4) / 4  # lines in the plane of the two tangents
+                for direction in np.c_[np.cos(angles), np.sin(angles)] @ kernel:
+                    z = crossing + 0.5 * self.step * direction
+                    beside, found = project_to_zero(
+                        *coordinates.arrays, z, direction, float(direction @ z), scale
+                    )
+                    if found and np.abs(beside - z).max() < self.step:
+                        waiting.append((beside, coordinates.rank(beside, 1e-7)[1][-1].copy()))
         return curves, ends, np.array(crossings).reshape(len(crossings), coordinates.dimension)
 
     def _zeros_near(self, coordinates: Coordinates, scale: float) -> list[np.ndarray]:

@@ -154,7 +154,7 @@ def test_three_players_with_a_larger_kernel():
     A = np.array([[1.0, -1, 0], [-1, 1, 0]])
     both[0], both[1] = A[:, :, None], -A[:, :, None]
     game = NormalFormGame(both)
-    wide = EquilibriumVariety(random_state=0).fit(game, [[1, 1], [1, 1, 1], [1, 1]])
+    wide = EquilibriumVariety(random_state=0).fit(game, [[1.5, 1.5], [1, 1, 1], [1, 1]])
     assert wide.dimension_ == 2
     assert game.nash_gap(wide.sample(20)).max() < 1e-8
 
@@ -226,3 +226,26 @@ def test_errors():
         fitted.at_radius(2.0)
     with pytest.raises(ValueError, match="positive integer"):
         fitted.sample(0)
+
+
+def test_curves_that_cross_on_the_way():
+    """X_0 = X_1 = 0 is one line of equilibria; X_1 = 0, X_2 = 1/2 is another."""
+    variety = EquilibriumVariety(random_state=0).fit(cube_game(1, 0, 0, (0.5, 2.0, -2.5)))
+    assert variety.dimension_ == 1
+    assert not variety.is_convex_
+    crossing = [2 * x[:, 0] - 1 for x in variety.branch_points_]
+    np.testing.assert_allclose(np.ravel(crossing), [0, 0, 0.5], atol=1e-3)
+    assert len(variety.branches_) == 2
+    spans = [[np.ptp(2 * x[:, 0] - 1) for x in branch] for branch in variety.branches_]
+    np.testing.assert_allclose(spans, [[0, 0, 2], [2, 0, 0]], atol=1e-8)
+    assert variety.nash_gap_ < 1e-9
+
+
+def test_curves_that_cross_at_the_center():
+    """Without pairwise terms the three axes of the cube are equilibria."""
+    variety = EquilibriumVariety(random_state=0).fit(cube_game(0, 0, 0, (1.0, 0.5, -1.5)))
+    assert variety.dimension_ == 1
+    assert variety.jacobian_rank_ == 0
+    assert len(variety.branches_) == 3
+    assert not variety.is_convex_
+    assert variety.nash_gap_ < 1e-9

@@ -242,9 +242,9 @@ def test_regret_is_below_its_bound(name, step, extrapolation, d, seed):
 @each_regularizer
 @pytest.mark.parametrize("extrapolation", ["optimistic", "mirror-prox", "none", 0.5])
 def test_no_regret_against_anyone(name, extrapolation):
-    step = "adaptive" if name != "log_barrier" else "scale_free"
+    factor = 6.0 if name != "log_barrier" else 12.0  # its range grows with log(n_rounds)
     check_no_regret(
-        lambda: FTRLPlusLearner(3, name, extrapolation=extrapolation, step_size=step), n_rounds=400
+        lambda: FTRLPlusLearner(3, name, extrapolation=extrapolation), n_rounds=400, factor=factor
     )
 
 
@@ -451,7 +451,7 @@ def test_learners_play_what_the_solver_plays(name, extrapolation):
 def test_batches_are_single_games(backend):
     games = [make_harmonic_game((2, 3), random_state=k) for k in range(5)]
     x1 = [[0.3, 0.7], [0.2, 0.5, 0.3]]
-    options = {"init": x1, "backend": backend, "max_iter": 400, "tol": 1e-4, "record": 20}
+    options = {"init": x1, "backend": backend, "max_iter": 150, "tol": 1e-4, "record": 20}
     batch = FTRLPlus(n_jobs=2, **options)
     with pytest.warns(ConvergenceWarning, match="games after"):
         batch.fit(games)
@@ -669,7 +669,7 @@ def test_flow_keeps_its_energy(name, shape):
     game = make_harmonic_game(shape, measure=measure, random_state=1)
     flow = FTRLFlow(name, t_max=50, random_state=0).fit(game)
     assert flow.energy_drift_ < 1e-6
-    assert flow.energy_[0] > 1e-3
+    assert flow.energy_[0] > 1e-6
     check_explains(flow)
 
 
