@@ -177,7 +177,7 @@ def plot_collapse_path(frame: pd.DataFrame, ax: Any = None) -> Any:
     >>> from equipoise.estimators import plot_collapse_path
     >>> frame = pd.DataFrame({"ratio": [0.5, 1.5], "direction": "up", "kl": [1.0, 0.0]})
     >>> plot_collapse_path(frame).get_ylabel()
-    'mean divergence from the prior (nats)'
+    'mean divergence (nats)'
     """
     missing = {"ratio", "direction", "kl"} - set(frame.columns)
     if missing:
@@ -197,7 +197,8 @@ def plot_collapse_path(frame: pd.DataFrame, ax: Any = None) -> Any:
     if np.isfinite(r_global):
         ax.axvline(r_global, color=COLORS[2], ls=":", lw=1.5, label="objectives equal")
     ax.set_xlabel("beta / beta_c")
-    ax.set_ylabel("mean divergence from the prior (nats)")
-    ax.set_ylim(bottom=0)
+    ax.set_ylabel("mean divergence (nats)")
+    # Axes may share their scale with another path: the top only grows.
+    ax.set_ylim(0, max(ax.get_ylim()[1], 1.05 * float(frame["kl"].max())))
     ax.legend(frameon=False)
     return ax

@@ -251,7 +251,7 @@ def collapse_report(
     gap = fitted - collapsed + n_features / 2 * np.log(noise_variance / collapsed_noise)
     possible = int(min(K - 1, n_features, (thresholds > 0).sum()))
     used = np.flatnonzero(w > 0)
-    information = information_between(rows.log_g[used], 4, 400, np.random.RandomState(0))
+    information = information_between(rows.log_g[used], 4, 200, np.random.RandomState(0))
     return CollapseReport(
         beta=beta,
         beta_c=beta_c,

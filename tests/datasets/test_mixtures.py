@@ -102,7 +102,8 @@ def test_sugars():
     assert sugars.names.tolist() == ["fructose", "lactose", "ribose"]
     np.testing.assert_allclose(sugars.abundances.sum(axis=1), 1)
     residual = sugars.data - sugars.abundances @ sugars.endmembers
-    assert np.linalg.norm(residual) < 0.1 * np.linalg.norm(sugars.data)
+    # The mixtures carry noise and a baseline; another order of the sugars leaves more than 0.3.
+    assert np.linalg.norm(residual) < 0.15 * np.linalg.norm(sugars.data)
 
 
 def test_loaders_refuse_other_files(tmp_path):
