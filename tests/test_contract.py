@@ -176,9 +176,7 @@ def test_fit_sets_only_trailing_underscores(name, cls):
 
 @each_class
 def test_explains(name, cls):
-    import shap
-
-    from equipoise.explanation import Explanation
+    from equipoise.testing import check_explains
 
     case = case_of(name)
     if case.explain is None:
@@ -186,11 +184,7 @@ def test_explains(name, cls):
         assert not hasattr(cls, "explain")
         return
     estimator, arguments = fitted(name, cls)
-    explanation = estimator.explain(*case.explain(arguments))
-    assert isinstance(explanation, Explanation | shap.Explanation)
-    if isinstance(explanation, Explanation):
-        assert str(explanation).count("\n") < 40
-        assert len(explanation.to_frame())
+    check_explains(estimator, *case.explain(arguments))
 
 
 @each_class
