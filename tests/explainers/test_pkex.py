@@ -821,6 +821,7 @@ def test_values_equal_enumeration_written_out(small):
     )
 
 
+@pytest.mark.slow
 def test_two_workers_of_a_cluster_give_the_same_values(diabetes):
     distributed = pytest.importorskip("distributed")
     import joblib
