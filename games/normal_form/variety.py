@@ -368,15 +368,16 @@ class EquilibriumVariety(BaseEstimator):
         return curves, ends, np.array(crossings).reshape(len(crossings), coordinates.dimension)
 
     def _zeros_near(self, coordinates: Coordinates, scale: float) -> list[np.ndarray]:
-        """Return interior zeros found by Gauss-Newton from spheres round the centre."""
+        """Return interior zeros found by Gauss-Newton in planes beside the centre."""
         rng = check_random_state(self.random_state)
         D = coordinates.dimension
         found = []
         for radius in np.geomspace(0.02, 0.5, self.n_starts) * coordinates.center.min():
-            start = rng.standard_normal(D)
-            start *= radius / np.linalg.norm(start)
-            z, ok = project_to_zero(*coordinates.arrays, start, np.zeros(D), 0.0, scale)
-            if ok and np.linalg.norm(z) > 0.05 * radius and coordinates.flat(z).min() > 0:
+            normal = rng.standard_normal(D)
+            normal /= np.linalg.norm(normal)
+            # In a plane beside the centre, so that the search doesn't fall back on it.
+            z, ok = project_to_zero(*coordinates.arrays, radius * normal, normal, radius, scale)
+            if ok and coordinates.flat(z).min() > 0:
                 found.append(z)
         return list(distinct_points(np.array(found))) if found else []
 
