@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 from sklearn.datasets import get_data_home
 from sklearn.utils import Bunch, check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+from sklearn.utils._param_validation import Interval, Options, StrOptions, validate_params
 
 from ..games.human_ai.binary import decision_odds
 from ..games.human_ai.choices import option_accuracy
@@ -45,7 +45,7 @@ Array = NDArray[np.float64]
         "overlap_belief": [Interval(Real, -1, 1, closed="neither")],
         "recommendation": [StrOptions({"probabilistic", "binary"})],
         "n_choices": [Interval(Integral, 2, None, closed="left")],
-        "noise_scale": [Interval(Real, 0, None, closed="neither")],
+        "noise_scale": [Interval(Real, 0, None, closed="neither"), Options(Real, {np.inf})],
         "bias": [Real],
         "lapse": [Interval(Real, 0, 1, closed="left")],
         "random_state": ["random_state"],

@@ -69,7 +69,7 @@ def fit_from_counts(
     total = float(human_alone[1]) + float(np.sum(np.asarray(team_by_ai, dtype=float)))
     systems = np.full(len(latent.ai), np.nan)
     learned = counted_attributes(latent, systems, total, random_state, model.n_boot)
-    vars(model).update(learned)
+    model.__dict__.update(learned)
     model.classes_ = np.array([0, 1])
     model.n_features_in_ = 2
     model._columns = (0, 1, [])

@@ -57,7 +57,9 @@ class Raw:
     def part(self, rows: NDArray[np.intp]) -> "Raw":
         """Some of the rows."""
         values: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
-        return Raw(**{k: None if v is None else v[rows] for k, v in values.items()})
+        for name, value in values.items():
+            values[name] = None if value is None else value[rows]
+        return Raw(**values)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ L-BFGS-B on the quadrature's likelihood is followed by Newton steps with a diffe
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,9 @@ Array = NDArray[np.float64]
 BOUND = {"bias": 60.0, "log": 14.0, "atanh": 4.0, "lapse": 16.0}
 OMEGA = (-7.0, 2.5)
 ROWS = 2**16
+# The kernels' types are numba's own.
+sums_of: Callable[..., Any] = pooled_sums
+integrals_of: Callable[..., Any] = worker_integrals
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ def pooled_objective(
     n = len(trials.y)
     blocks = [slice(start, start + ROWS) for start in range(0, n, ROWS)]
     parts = map_blocks(
-        lambda rows: pooled_sums(*trials.part(rows).arrays, *parameters), blocks, trials.n_jobs
+        lambda rows: sums_of(*trials.part(rows).arrays, *parameters), blocks, trials.n_jobs
     )
     loglik = sum(part[0] for part in parts)
     score = np.zeros(theta.shape)
@@ -240,7 +244,7 @@ def cluster_scores(
     ends = np.cumsum(np.bincount(codes))
     scores = np.zeros((len(ends), len(fit.theta)))
     for k, rows in enumerate(np.split(order, ends[:-1])):
-        scores[k, : q + 4] = pooled_sums(*trials.part(rows).arrays, *parameters)[1]
+        scores[k, : q + 4] = sums_of(*trials.part(rows).arrays, *parameters)[1]
     return scores[:, fit.free]
 
 
@@ -287,7 +291,7 @@ def fit_workers(
         def block(ends: tuple[int, int]) -> tuple[Array, ...]:
             first, last = ends
             rows = slice(starts[first], starts[last])
-            return worker_integrals(
+            return integrals_of(
                 starts[first : last + 1] - starts[first],
                 *trials.part(rows).arrays,
                 *parameters,

@@ -384,6 +384,7 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
                     "overlap belief reads them: give one per sample"
                 )
         r = relative_capability_rows(relative_capability, default, len(data))
+        assert r is not None  # there is a default
         return decision_odds(self._found, data, r, self._columns)
 
     def decision_function(
@@ -489,7 +490,7 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
             "belief": float(self.overlap_belief_),
             "recommendation": self.recommendation,
         }
-        if not np.isfinite([point["h"], point["a"], rho]).all():
+        if not np.isfinite(self.human_capability_ + float(ai[system]) + rho):
             raise ValueError(
                 "the deployment's place isn't known: fit with y_true (and both sides above chance)"
             )
@@ -623,8 +624,9 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
             fit = maximise(found.trials, self._codes, options, free, fixed, start)
             rows.append((value, fit.loglik))
         frame = pd.DataFrame(rows, columns=["value", "loglik"])
-        own = {"bias": np.asarray, "overlap_belief": np.tanh}.get(param, np.exp)
-        frame["value"] = own(frame["value"].to_numpy())
+        value = frame["value"].to_numpy()
+        if param != "bias":
+            frame["value"] = np.tanh(value) if param == "overlap_belief" else np.exp(value)
         best = max(self.loglik_, frame["loglik"].max())
         frame["deviance"] = 2 * (best - frame["loglik"])
         frame["inside"] = frame["deviance"] < 3.841458820694124
