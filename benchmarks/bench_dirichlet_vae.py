@@ -1,7 +1,7 @@
 """Unmixing against archetypes, pysptools and SciPy; the threshold against one covariance.
 
 One thread everywhere. Variational EM and archetypal analysis don't solve the same problem: the case compares the
-reconstruction error that both reach (ours may be lower), and its distance isn't judged.
+reconstruction errors, and the last column says by which share ours is larger (0: it is at most the peer's).
 """
 
 import warnings
@@ -27,7 +27,9 @@ def covariance_route(X: np.ndarray, K: int) -> float:
 
 def unmixing_error(X: np.ndarray, K: int, **parameters: object) -> float:
     """Mean squared reconstruction error of a fit by variational EM."""
-    model = DirichletBetaVAE(K, solver="vem", beta_ratio=0.01, random_state=0, **parameters)
+    model = DirichletBetaVAE(
+        K, solver="vem", beta_ratio=0.003, init="furthest", random_state=0, **parameters
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(X)
@@ -64,6 +66,11 @@ def train(X: np.ndarray, objective: str) -> float:
         5, solver="adam", objective=objective, max_iter=10, noise_variance=0.01, random_state=0
     )
     return float(model.fit(X).loss_curve_[-1])
+
+
+def excess(ours: float, peer: float) -> float:
+    """By which share our error is larger; 0 where it isn't."""
+    return max(0.0, ours / peer - 1)
 
 
 def installed(module: str) -> bool:
@@ -104,17 +111,19 @@ def cases() -> Iterator[dict[str, Any]]:
             mixture = make_convex_mixture(n, 50, 5, noise=0.05, random_state=0).data
             for decoder in ("linear", "archetypal"):
                 yield {
-                    "name": f"vem {decoder}, {n} x 50, K = 5, against archetypes.AA (error)",
+                    "name": f"vem {decoder}, {n} x 50, K = 5, against archetypes.AA (excess error)",
                     "ours": lambda X=mixture, d=decoder: unmixing_error(X, 5, decoder=d),
                     "peer": lambda X=mixture: archetypes_error(X, 5),
-                    "exact": False,
+                    "distance": excess,
+                    "tolerance": 0.05,
                     "repeats": 1,
                 }
         yield {
-            "name": "vem linear, 10000 x 156, K = 3, against archetypes.AA (error)",
+            "name": "vem linear, 10000 x 156, K = 3, against archetypes.AA (excess error)",
             "ours": lambda: unmixing_error(image.data, 3),
             "peer": lambda: archetypes_error(image.data, 3),
-            "exact": False,
+            "distance": excess,
+            "tolerance": 0.05,
             "repeats": 1,
         }
     yield {

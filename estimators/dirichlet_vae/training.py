@@ -140,11 +140,16 @@ def quiet(*args: Any) -> None:
     """A sink for callbacks that print."""
 
 
+def working_dtype(module: DirichletVAE) -> torch.dtype:
+    """Precision of the networks' parameters; float64 where they have none."""
+    return next((p.dtype for p in module.encoder.parameters()), torch.float64)
+
+
 def forward_rows(
     module: DirichletVAE, Y: np.ndarray, device: torch.device, n_mc: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """log g (n, K) and expected squared error (n,) in standardised units."""
-    dtype = next(p.dtype for p in module.encoder.parameters())
+    dtype = working_dtype(module)
     training, samples = module.training, module.n_mc
     module.eval()
     module.n_mc = n_mc
@@ -169,7 +174,7 @@ def forward_rows(
 
 def decode_rows(module: DirichletVAE, Z: np.ndarray, device: torch.device) -> np.ndarray:
     """Standardised rows (n, D) of codes (n, K)."""
-    dtype = next(p.dtype for p in module.encoder.parameters())
+    dtype = working_dtype(module)
     with torch.no_grad():
         codes = torch.as_tensor(Z, dtype=dtype).to(device)
         return module.decoder(codes).cpu().numpy().astype(np.float64)
