@@ -23,10 +23,13 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "product_game_interactions",
             "product_game_values",
         ],
-        "soft_labels.callback": ["CartographyCallback"],
-        "reliance": ["RelianceReport"],
+        "reliance": [
+            "RelianceReport",
+        ],
         "soft_labels": [
+            "AuditReport",
             "DatasetCartography",
+            "SoftLabelAudit",
             "TrainingDynamics",
             "as_soft_labels",
             "brier_decomposition",
@@ -42,6 +45,9 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "soft_brier",
             "soft_cross_entropy",
             "total_variation",
+        ],
+        "soft_labels.callback": [
+            "CartographyCallback",
         ],
     },
 )

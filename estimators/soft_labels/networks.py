@@ -86,6 +86,9 @@ class SoftLabelMLP(nn.Module):
 class Standardized(nn.Module):
     """A network behind fixed centring and scaling of its inputs, so that it takes them raw."""
 
+    mean: torch.Tensor
+    scale: torch.Tensor
+
     def __init__(self, network: nn.Module, mean: torch.Tensor, scale: torch.Tensor) -> None:
         super().__init__()
         self.network = network

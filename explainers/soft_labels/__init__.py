@@ -11,13 +11,17 @@ from .alignment import (
     total_variation,
 )
 from .arms import entropy_matched_labels, make_label_arms
+from .audit import SoftLabelAudit
+from .audit_report import AuditReport
 from .calibration import brier_decomposition, calibration_error, reliability_curve
 from .cartography import DatasetCartography
 from .dynamics import TrainingDynamics
 from .targets import as_soft_labels
 
 __all__ = [
+    "AuditReport",
     "DatasetCartography",
+    "SoftLabelAudit",
     "TrainingDynamics",
     "as_soft_labels",
     "brier_decomposition",

@@ -116,16 +116,23 @@ class CartographyCallback(Callback):
         self.dynamics_: TrainingDynamics = self.recorder_.result()
 
 
-class CurveCallback(Callback):
-    """Cross-entropies of an evaluation set after each epoch, against several targets."""
+class HeldOutCallback(Callback):
+    """Dynamics of held-out items, and their cross-entropies to several targets after each epoch."""
 
-    def __init__(self, X: np.ndarray, targets: dict[str, np.ndarray]) -> None:
+    def __init__(
+        self, X: Any, reference: np.ndarray, P: np.ndarray, targets: dict[str, np.ndarray]
+    ) -> None:
         self.X = X
+        self.reference = reference
+        self.P = P
         self.targets = targets
 
     def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
+        self.recorder_ = DynamicsRecorder(self.reference, self.P)
         self.curves_: list[list[float]] = []
 
     def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        log_f = np.log(np.maximum(net_probabilities(net, self.X), CLIP))
+        F = net_probabilities(net, self.X)
+        self.recorder_.update(F)
+        log_f = np.log(np.maximum(F, CLIP))
         self.curves_.append([-float((T * log_f).sum(axis=1).mean()) for T in self.targets.values()])

@@ -66,7 +66,7 @@ def partial_spearman(a: np.ndarray, b: np.ndarray, groups: np.ndarray) -> float:
         ranks = rankdata(values.round(12))
         means = np.bincount(groups, ranks) / np.maximum(np.bincount(groups), 1)
         residuals.append(ranks - means[groups])
-    return correlation(*residuals, ranks=False)
+    return correlation(residuals[0], residuals[1], ranks=False)
 
 
 def kind_of_epochs(estimator: Any) -> str:
@@ -405,17 +405,22 @@ class DatasetCartography(BaseEstimator):
         if len(shape) != 3 or shape[0] < 1:
             raise ValueError(f"F has shape {shape}; expected (n_epochs, n_samples, n_classes)")
         soft = is_matrix(reference)
+        P = None
         if soft:
-            P: np.ndarray | None = soft_targets(reference, name="reference").P
-        else:
-            P = None if soft_labels is None else soft_targets(soft_labels, name="soft_labels").P
+            P = soft_targets(reference, name="reference").P
+        elif soft_labels is not None:
+            P = soft_targets(soft_labels, name="soft_labels").P
         if P is not None and P.shape != shape[1:]:
             raise ValueError(f"soft labels have shape {P.shape}; expected {shape[1:]}")
-        columns = None if soft else np.asarray(reference)
-        if columns is not None and (columns.shape != shape[1:2] or columns.dtype.kind not in "iu"):
-            raise ValueError(f"reference must be {shape[1]} whole numbers, columns of F")
-        recorder = DynamicsRecorder.soft(P) if soft else DynamicsRecorder(columns, P)
-        for e, epoch in enumerate(F):
+        if soft and P is not None:
+            recorder = DynamicsRecorder.soft(P)
+        else:
+            columns = np.asarray(reference)
+            if columns.shape != shape[1:2] or columns.dtype.kind not in "iu":
+                raise ValueError(f"reference must be {shape[1]} whole numbers, columns of F")
+            recorder = DynamicsRecorder(columns, P)
+        epochs = F if isinstance(F, np.ndarray) else np.asarray(F)  # a memory map stays one
+        for e, epoch in enumerate(epochs):
             values = np.asarray(epoch, dtype=np.float64)
             if not ((values >= 0).all() and np.abs(values.sum(axis=1) - 1).max() <= 1e-3):
                 raise ValueError(f"F[{e}] must have non-negative rows that sum to 1")
