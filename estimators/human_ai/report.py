@@ -231,29 +231,22 @@ def effect_rows(
         f"penalty {effect.penalty:.3f} (trust {effect.penalty_trust:.3f}, overlap belief "
         f"{effect.penalty_overlap:.3f})",
         f"largest gain: {lever} ({gains[lever]:+.3f})",
+        "these accuracies are of decisions without choice noise, for an even prior",
     ]
     return [(name, float(value), np.nan, np.nan) for name, value in values.items()], lines
 
 
 def draw_policies(frame: pd.DataFrame, ax: Any) -> Any:
-    """Bars of utility with intervals, best on top."""
+    """Utility with intervals, best on top."""
     shown = frame.iloc[::-1]
-    ax.barh(shown["policy"], shown["utility"], color=COLORS[5], height=0.6)
+    position = np.arange(len(shown))
     if shown["low"].notna().all():
-        errors = [shown["utility"] - shown["low"], shown["high"] - shown["utility"]]
-        ax.errorbar(
-            shown["utility"],
-            np.arange(len(shown)),
-            xerr=np.maximum(errors, 0),
-            fmt="none",
-            color=COLORS[6],
-            lw=1.2,
-            capsize=3,
-        )
-    floor = min(shown["utility"].min(), shown["low"].min() if shown["low"].notna().all() else 1)
-    top = max(shown["utility"].max(), shown["high"].max() if shown["high"].notna().all() else 0)
-    margin = 0.15 * max(top - floor, 1e-3)
-    ax.set_xlim(floor - margin, top + margin)
+        ax.hlines(position, shown["low"], shown["high"], color=COLORS[5], lw=5, alpha=0.7)
+    ax.plot(shown["utility"], position, "o", color=COLORS[0], ms=6)
+    ax.set_yticks(position, [name.replace("_", " ") for name in shown["policy"]])
+    ax.set_ylim(-0.6, len(shown) - 0.4)
+    ax.grid(axis="x", color="#dfe3ea", lw=0.8)
+    ax.set_axisbelow(True)
     ax.set_xlabel("accuracy less costs (95 % interval)")
     return ax
 
@@ -278,7 +271,7 @@ def draw_phase(point: Mapping[str, Any], ax: Any) -> Any:
 
 def draw_accuracy(point: Mapping[str, Any], ax: Any) -> Any:
     """Human, AI, team and optimum against the AI's capability, at the fitted behaviour."""
-    a = np.linspace(0.0, max(3 * point["h"], 1.5 * point["a"], 1.0), 201)
+    a = np.linspace(0.01, max(3 * point["h"], 1.5 * point["a"], 1.0), 201)
     binary = point["recommendation"] == "binary"
     team = team_accuracy(
         point["h"],

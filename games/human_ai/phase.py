@@ -196,8 +196,12 @@ def label_regions(ax: Any, diagram: PhaseDiagram) -> None:
         row = int(np.clip(inside.sum(axis=1).argmax(), n_rows // 12, n_rows - 1 - n_rows // 12))
         columns = np.flatnonzero(inside[row])
         if len(columns):
-            x = diagram.ai_grid[int(np.median(columns))]
-            ax.text(x, diagram.overlap_grid[row], name, ha="center", va="center", fontsize=9)
+            narrow = len(columns) < 0.3 * len(diagram.ai_grid)
+            x = diagram.ai_grid[columns[0] if narrow else int(np.median(columns))]
+            if narrow:  # from its left end, so that the word doesn't leave the axes
+                x += 0.01 * (diagram.ai_grid[-1] - diagram.ai_grid[0])
+            side, size = ("left", 8) if narrow else ("center", 9)
+            ax.text(x, diagram.overlap_grid[row], name, ha=side, va="center", fontsize=size)
 
 
 def ellipse(point: tuple[float, float], covariance: Array) -> tuple[Array, Array]:
