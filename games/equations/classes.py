@@ -167,16 +167,17 @@ def tighten(problem: LEMM, v: Array) -> tuple[Array, float]:
 def classify_quickly(problem: LEMM) -> LEMMClass:
     """Everything that takes polynomial time: signs, sums, players, cycles, absolute halting."""
     nonnegative = bool((problem.A.data >= 0).all())
-    substochastic = nonnegative and bool((row_sums(problem) <= 1 + 1e-12).all())
     one_player = not ((problem.op > 0).any() and (problem.op < 0).any())
     search = find_weights(problem)
+    plain = search.weights is not None and search.weights.min() == search.weights.max()
+    # Equal weights prove row sums below 1.
+    substochastic = nonnegative and (plain or bool((row_sums(problem) <= 1 + 1e-12).all()))
     proved = search.weights is not None
     absolutely = True if proved else (None if search.refuting_policy is None else False)
     halting = True if proved else (absolutely if nonnegative else None)
     contraction = None
-    if search.weights is not None:
-        gap = contraction_gap(problem, search.weights)
-        contraction = 1 - float(np.min(gap / search.weights))
+    if search.weights is not None and search.gap is not None:
+        contraction = 1 - float(np.min(search.gap / search.weights))
     found = LEMMClass(
         nonnegative=nonnegative,
         substochastic=substochastic,

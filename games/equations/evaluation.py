@@ -23,6 +23,7 @@ Evaluation = Literal["auto", "dense", "sparse", "krylov"]
 
 SMALL = 48  # eliminated in the compiled pass
 DENSE = 600
+LOCAL = 0.03
 SINGULAR = 1e-14
 #: A solve is accepted when its residual is below this times the size of its terms.
 ACCEPT = 1e-12
@@ -144,6 +145,12 @@ def krylov_solve(M: sp.csr_array, rhs: Array, guess: Array | None) -> Array | No
     return None
 
 
+def is_local(M: sp.csr_array) -> bool:
+    """Whether coefficients lie near the diagonal, as on grids: elimination then fills in little."""
+    rows = np.repeat(np.arange(M.shape[0]), np.diff(M.indptr))
+    return bool(np.mean(np.abs(rows - M.indices)) <= LOCAL * M.shape[0])
+
+
 def sparse_solve(M: sp.csr_array, rhs: Array) -> Array | None:
     try:
         with warnings.catch_warnings():
@@ -171,7 +178,8 @@ def solve_fixed_point(
         Their offsets.
     evaluation : {"auto", "dense", "sparse", "krylov"}, default="auto"
         How components with more than 48 nodes are solved: dense LU, sparse LU, or BiCGSTAB
-        with sparse LU behind it. "auto" takes dense up to 600 nodes and Krylov above.
+        with sparse LU behind it. "auto" takes dense up to 600 nodes, and above sparse LU where
+        coefficients lie near the diagonal, else Krylov.
     guess : ndarray of shape (n,), optional
         Where the Krylov method starts.
 
@@ -206,7 +214,7 @@ def solve_fixed_point(
         if evaluation == "dense" or (evaluation == "auto" and len(nodes) <= DENSE):
             solved = dense_solve(M.toarray(), rhs)
         else:
-            if evaluation != "sparse":
+            if evaluation == "krylov" or (evaluation == "auto" and not is_local(M)):
                 solved = krylov_solve(M, rhs, None if guess is None else guess[nodes])
             if solved is None:
                 solved = sparse_solve(M, rhs)

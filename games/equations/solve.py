@@ -32,6 +32,8 @@ METHODS = {
 }
 #: Up to this many nodes policies are evaluated by direct elimination, which is exact to rounding.
 SMALL = 600
+#: Sweeps after which a large system that isn't solved yet is handed to policy iteration.
+SWEEPS = 2000
 #: Policies of a component whose determinants "auto" compares.
 ENUMERATED = 2**12
 
@@ -53,7 +55,7 @@ def sweeping_solver(found: LEMMClass, tol: float) -> ValueIteration:
         scheme = "gauss_seidel"
     else:
         scheme = "modified_policy" if found.one_player and found.nonnegative else "jacobi"
-    return ValueIteration(scheme, tol=tol, check_every="auto")
+    return ValueIteration(scheme, tol=tol, check_every="auto", max_iter=SWEEPS)
 
 
 def solve_automatically(
@@ -69,6 +71,7 @@ def solve_automatically(
             run = solver.compute(problem, found)
             if run.status == "optimal":
                 return f"value_iteration ({solver.scheme})", found, run
+            return "policy_iteration", found, solve_halting(problem, found, x=run.value)
         return "policy_iteration", found, solve_halting(problem, found)
     found = classify_lemm(problem, ENUMERATED, rng)
     if found.w_property is False:
@@ -179,23 +182,22 @@ def solve_lemm(
         raise ValueError(f"method={method!r} is not known; allowed: 'auto', {sorted(METHODS)}")
     if exact and run.status == "optimal":
         run = polish_exactly(p, run)
+        run.lower = run.upper = run.residual = None  # they belong to the float values
     return result_of(p, name, found, run, tol)
 
 
 def result_of(p: LEMM, name: str, found: LEMMClass, run: Run, tol: float) -> OptimizeResult:
     """The run with its certificate, as SciPy's optimisers return it."""
-    lower = upper = None
-    error_bound, residual = float("nan"), float("inf")
-    if np.isfinite(run.value).all():
+    lower, upper, residual = run.lower, run.upper, run.residual
+    if residual is None and np.isfinite(run.value).all():
         low, high, residual = BoundedGap(p, found.weights, found.nonnegative)(run.value)
-        if found.weights is not None:
-            lower, upper = run.lower, run.upper
-            if lower is None or upper is None:
-                lower = run.value + low * found.weights
-                upper = run.value + high * found.weights
-            error_bound = float(
-                np.maximum(np.abs(run.value - lower), np.abs(upper - run.value)).max()
-            )
+        if found.weights is not None and (lower is None or upper is None):
+            lower = run.value + low * found.weights
+            upper = run.value + high * found.weights
+    error_bound = float("nan")
+    if lower is not None and upper is not None:
+        error_bound = float(np.maximum(run.value - lower, upper - run.value).max())
+    residual = float("inf") if residual is None else residual
     exact = run.exact_value is not None
     kind = "exact" if exact else "residual" if found.weights is None else "bound"
     success = run.status == "optimal"

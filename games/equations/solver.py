@@ -15,7 +15,7 @@ from equipoise.explanation import Explanation
 from .classes import LEMMClass
 from .kernels import bracket
 from .problem import LEMM
-from .weights import contraction_gap, find_weights, wide_gap
+from .weights import contraction_gap, find_weights, longest_row, wide_gap
 
 __all__ = ["BoundedGap", "LEMMSolver", "Run", "check_problem"]
 
@@ -53,6 +53,7 @@ class Run:
     n_switches: int = 0
     lower: Array | None = None
     upper: Array | None = None
+    residual: float | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
     message: str = ""
     cycle: list[Array] = field(default_factory=list)
@@ -80,7 +81,7 @@ class BoundedGap:
         self.uniform = nonnegative and bool((self.wide - self.gap <= 1e-12 * v).all())
         # |q_a|.|x| <= |x|_v |q_a|.v < |x|_v v_i bounds the rounding of every row's sum.
         first = problem.indptr[:-1]
-        unit = EPS * (np.maximum.reduceat(np.diff(problem.A.indptr), first) + 3)
+        unit = EPS * (longest_row(problem) + 3)
         self.slope = unit * v
         self.level = unit * np.maximum.reduceat(np.abs(problem.b), first)
 

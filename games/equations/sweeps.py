@@ -11,11 +11,12 @@ from equipoise.blocks import map_blocks
 from .kernels import best_rows, gauss_seidel, row_values, select_rows
 from .problem import LEMM
 from .solver import BoundedGap
-from .weights import longest_rows
 
 __all__ = ["Blocks", "Pace", "anderson_candidate", "extrapolate"]
 
 Array = np.ndarray
+#: Share of nodes that may change their action in a policy that counts as settled.
+UNSETTLED = 1e-3
 Block = tuple[Array, Array, tuple[float, float, float]]
 
 
@@ -50,7 +51,7 @@ def node_ranges(problem: LEMM, n_jobs: int) -> list[slice]:
 class Pace:
     """How many sweeps until the next check: a fixed number, or what the rate so far foresees."""
 
-    SHORTEST, LONGEST = 5, 40
+    SHORTEST, LONGEST = 4, 40
 
     def __init__(self, check_every: int | str, tol: float) -> None:
         self.fixed = None if isinstance(check_every, str) else check_every
@@ -62,10 +63,13 @@ class Pace:
     def next(self, left: int) -> int:
         return min(self.step if self.fixed is None else self.fixed, left)
 
-    def record(self, gap: float, k: int) -> None:
-        """Note the gap after a block of k sweeps."""
+    def record(self, gap: float, k: int, settled: bool = True) -> None:
+        """Note the gap after a block of k sweeps, and whether its policy is nearly the last one.
+
+        While policies still change, sweeps with one held are wasted: blocks stay short.
+        """
         self.checks += 1
-        if 0 < gap < self.last < np.inf:
+        if settled and 0 < gap < self.last < np.inf:
             needed = k * np.log(gap / self.tol) / np.log(self.last / gap)
             # Early rates say little: blocks grow with the number of checks.
             longest = min(self.LONGEST, self.SHORTEST * self.checks**2)
@@ -88,6 +92,7 @@ class Blocks:
         self.ranges = node_ranges(problem, effective_n_jobs(n_jobs))
         self.values = np.empty(problem.m)
         self.policy = np.zeros(problem.n, dtype=np.int64)
+        self.settled = True
 
     def image(self, x: Array, out: Array) -> None:
         """``out = T(x)`` with its policy, each range of nodes in a thread of its own."""
@@ -108,7 +113,9 @@ class Blocks:
     def chosen(self) -> tuple[Array, Array, Array, Array]:
         """Room for the rows of a policy: pointers, columns, coefficients, offsets."""
         problem = self.problem
-        room = int(longest_rows(problem).sum(dtype=np.int64))
+        first = problem.indptr[:-1]
+        longest = np.maximum.reduceat(np.diff(problem.A.indptr), first)
+        room = int(longest.sum(dtype=np.int64))
         cols = problem.arrays[2]
         pointer = np.uint32 if room < 2**32 else np.uint64
         return (
@@ -129,12 +136,14 @@ class Blocks:
     def held_policy(self, x: Array, k: int) -> Block:
         """k - 1 sweeps with the last policy held, then one of T (modified policy iteration)."""
         out = np.empty_like(x)
+        before = self.policy.copy()
         if k > 1:
             select_rows(*self.problem.arrays[:5], self.policy, *self.chosen)
         for _ in range(k - 1):
             row_values(*self.chosen, x, 0, self.problem.n, out)
             x, out = out, x
         self.image(x, out)
+        self.settled = np.count_nonzero(before != self.policy) <= UNSETTLED * len(x)
         return x, out, self.bound.measure(x, out)
 
     def in_place(self, x: Array, k: int) -> Block:

@@ -323,7 +323,7 @@ class ValueIteration(LEMMSolver):
                         error = gap
                         onwards = image + middle * (v - bound.gap) if bound.uniform else value
                 scaled = (gap if self.relative else gap * top) / self._scale(value, v)
-                pace.record(scaled, k)
+                pace.record(scaled, k, blocks.settled)
                 if not monitor.goes_on(n_iter, value, residual, gap * top, scaled):
                     break
                 x = onwards
@@ -335,7 +335,7 @@ class ValueIteration(LEMMSolver):
             # Nothing is proved of any point; the last sweep's result is the newest.
             return self._run(problem, onwards, n_iter, monitor)
         run = self._run(problem, value, n_iter, monitor)
-        run.lower, run.upper = value - gap * v, value + gap * v
+        run.lower, run.upper, run.residual = value - gap * v, value + gap * v, residual
         return run
 
     def _interval(self, problem: LEMM, bound: BoundedGap) -> Run:

@@ -23,7 +23,7 @@ __all__ = [
     "WeightSearch",
     "contraction_gap",
     "find_weights",
-    "longest_rows",
+    "longest_row",
     "minimal_weights",
     "row_sums",
     "wide_gap",
@@ -42,11 +42,13 @@ class WeightSearch(NamedTuple):
     """What a search for weights found.
 
     `weights` (n,) if the system is proved absolutely halting; else None, and `refuting_policy`
-    has spectral radius >= 1 in absolute values, or is None too if floats don't decide.
+    has spectral radius >= 1 in absolute values, or is None too if floats don't decide. `gap` is
+    the weights' `contraction_gap`.
     """
 
     weights: Array | None
     refuting_policy: Array | None
+    gap: Array | None = None
 
 
 def row_sums(problem: LEMM) -> Array:
@@ -57,9 +59,9 @@ def row_sums(problem: LEMM) -> Array:
     return absolute @ np.ones(problem.n)
 
 
-def longest_rows(problem: LEMM) -> Array:
-    """Largest number of coefficients in a row of each node, shape (n,)."""
-    return np.maximum.reduceat(np.diff(problem.A.indptr), problem.indptr[:-1])
+def longest_row(problem: LEMM) -> int:
+    """Largest number of coefficients in a row: what rounding of a sum grows with."""
+    return int(np.diff(problem.A.indptr).max())
 
 
 def contraction_gap(problem: LEMM, v: Array) -> Array:
@@ -67,7 +69,7 @@ def contraction_gap(problem: LEMM, v: Array) -> Array:
     nodes, ptr, cols, coef, _, _ = problem.arrays
     image = np.empty(problem.n)
     absolute_image(nodes, ptr, cols, coef, v, image)
-    return v - image - 4 * EPS * (longest_rows(problem) + 2) * (image + v)
+    return v - image - 4 * EPS * (longest_row(problem) + 2) * (image + v)
 
 
 def wide_gap(problem: LEMM, v: Array) -> Array:
@@ -75,7 +77,7 @@ def wide_gap(problem: LEMM, v: Array) -> Array:
     nodes, ptr, cols, coef, _, _ = problem.arrays
     image = np.empty(problem.n)
     smallest_image(nodes, ptr, cols, coef, v, image)
-    return v - image + 4 * EPS * (longest_rows(problem) + 2) * (image + v)
+    return v - image + 4 * EPS * (longest_row(problem) + 2) * (image + v)
 
 
 @njit(cache=True, nogil=True)
@@ -229,8 +231,9 @@ def find_weights(problem: LEMM) -> WeightSearch:
         absolute coefficients), or neither where rounding hides the answer.
     """
     ones = np.ones(problem.n)
-    if (contraction_gap(problem, ones) > 0).all():
-        return WeightSearch(ones, None)
+    gap = contraction_gap(problem, ones)
+    if (gap > 0).all():
+        return WeightSearch(ones, None, gap)
     sums = row_sums(problem)
     if (problem.A.data >= 0).all() and (sums <= 1 + 1e-12).all():
         policy = trap(problem, sums)
@@ -257,9 +260,10 @@ def find_weights(problem: LEMM) -> WeightSearch:
             return WeightSearch(None, full)
         w[members] = v
         c += 1
-    if not (np.isfinite(w).all() and (contraction_gap(problem, w) > 0).all()):
+    gap = contraction_gap(problem, w)
+    if not (np.isfinite(w).all() and (gap > 0).all()):
         return WeightSearch(None, None)
-    return WeightSearch(w, None)
+    return WeightSearch(w, None, gap)
 
 
 def minimal_weights(problem: LEMM) -> Array:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from equipoise.datasets import (
     make_american_option_lemm,
     make_gridworld_game,
