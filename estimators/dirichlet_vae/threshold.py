@@ -147,7 +147,7 @@ def check_weights(sample_weight: npt.ArrayLike | None, X: np.ndarray) -> np.ndar
     """Weights that are finite, nowhere negative and somewhere positive."""
     if sample_weight is None:
         return None
-    if np.ndim(sample_weight) == 1 and not np.any(sample_weight):
+    if not np.asarray(sample_weight).any():
         raise ValueError("sample_weight is zero everywhere; allowed: at least one positive weight")
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if (weight < 0).any():
