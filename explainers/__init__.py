@@ -29,8 +29,12 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "soft_labels": [
             "AuditReport",
             "DatasetCartography",
+            "DawidSkene",
+            "MajorityVote",
             "SoftLabelAudit",
             "TrainingDynamics",
+            "VoteShare",
+            "WAWA",
             "as_soft_labels",
             "brier_decomposition",
             "calibration_error",

@@ -115,6 +115,31 @@ def advised_trials() -> tuple[np.ndarray, ...]:
     return initial, advice, final, truth, np.repeat(np.arange(12), 10)
 
 
+def crowd() -> tuple[np.ndarray]:
+    """Six tasks, four workers, some votes missing."""
+    votes = [[0, 0, 1, -1], [1, 1, 1, 1], [0, 0, -1, 0], [2, 2, 1, 2], [0, 2, 0, -1], [1, -1, 1, 0]]
+    return (np.array(votes),)
+
+
+def voted_items() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """60 rows with named classes and nine votes each."""
+    X, y = classification()
+    votes = 7 * (y[:, None] == np.unique(y)) + np.random.RandomState(0).multinomial(
+        2, [1 / 3] * 3, 60
+    )
+    return X, y, votes
+
+
+def soft_label_audit(cls: type) -> Any:
+    """A cheap audit of a convex model."""
+    from sklearn.linear_model import LogisticRegression
+
+    from equipoise.estimators import SoftLabelClassifier
+
+    model = SoftLabelClassifier(LogisticRegression())
+    return cls(model, seeds=2, n_bootstrap=20, random_state=0)
+
+
 CASES: dict[str, Case] = {
     "RelianceReport": Case(
         make=lambda cls: cls(n_resamples=50, random_state=0),
@@ -173,6 +198,26 @@ CASES: dict[str, Case] = {
             (classification()[0], None),
             (classification()[0], np.linspace(0, 1, 60)),
             (classification()[0][:-1], classification()[1]),
+        ],
+    ),
+    **{
+        name: Case(
+            fit=crowd,
+            explain=lambda args: (),
+            sklearn_checks=False,
+            rejects=lambda: [(None,), ("votes",), (np.full((3, 2), -1),)],
+        )
+        for name in ("DawidSkene", "MajorityVote", "VoteShare", "WAWA")
+    },
+    "SoftLabelAudit": Case(
+        make=soft_label_audit,
+        fit=voted_items,
+        explain=lambda args: (),
+        sklearn_checks=False,
+        rejects=lambda: [
+            (voted_items()[0], voted_items()[1], None),
+            (voted_items()[0][:-1], *voted_items()[1:]),
+            (np.full((60, 3), np.nan), *voted_items()[1:]),
         ],
     ),
     "SoftLabelClassifier": Case(

@@ -1,5 +1,6 @@
 """Human soft labels: targets, arms, aggregation, calibration, alignment, cartography, audit."""
 
+from .aggregation import WAWA, DawidSkene, MajorityVote, VoteShare
 from .alignment import (
     entropy_error,
     expected_brier,
@@ -19,10 +20,14 @@ from .dynamics import TrainingDynamics
 from .targets import as_soft_labels
 
 __all__ = [
+    "WAWA",
     "AuditReport",
     "DatasetCartography",
+    "DawidSkene",
+    "MajorityVote",
     "SoftLabelAudit",
     "TrainingDynamics",
+    "VoteShare",
     "as_soft_labels",
     "brier_decomposition",
     "calibration_error",
