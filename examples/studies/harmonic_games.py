@@ -1,0 +1,276 @@
+"""Studies of harmonic games: parity of the dimension, regret in self-play and against adversaries.
+
+    python -P examples/studies/harmonic_games.py [--quick] [--output DIR] [--games N]
+
+Five tables are written as CSV and Markdown, with one figure. A table that is there already is kept,
+so an interrupted study goes on where it stopped; delete the folder to start anew.
+"""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+
+from equipoise.datasets import make_harmonic_game, make_mixture_game
+from equipoise.games import (
+    EquilibriumVariety,
+    FTRLFlow,
+    FTRLPlus,
+    FTRLPlusLearner,
+    HarmonicGame,
+    NormalFormGame,
+)
+
+SHAPES = [(2, 2), (3, 3), (2, 2, 2), (2, 3, 2), (3, 3, 3)]
+
+
+def draw_games(shape: tuple[int, ...], count: int) -> list[HarmonicGame]:
+    """Random games, each harmonic for a random measure with weights in [0.5, 2]."""
+    games = []
+    for seed in range(count):
+        rng = np.random.RandomState(seed)
+        measure = [rng.uniform(0.5, 2.0, d) for d in shape]
+        games.append(make_harmonic_game(shape, measure=measure, random_state=rng))
+    return games
+
+
+def quantiles(values: np.ndarray, name: str) -> dict[str, float]:
+    return {f"{name} {q:.0%}": float(np.quantile(values, q)) for q in (0.5, 0.9, 1.0)}
+
+
+def self_play_table(n_games: int, last: int) -> pd.DataFrame:
+    """Largest regret at last / 10 and last rounds, and the gap; plain FTRL is the control."""
+    rows = []
+    for shape in SHAPES:
+        games = draw_games(shape, n_games)
+        for regularizer in ("entropic", "euclidean", "tsallis", "log_barrier"):
+            for extrapolation in ("optimistic", "mirror-prox", "none"):
+                solver = FTRLPlus(
+                    regularizer,
+                    extrapolation=extrapolation,
+                    init="random",
+                    random_state=0,
+                    tol=0,
+                    max_iter=last // 10,
+                    record=None,
+                ).fit(games)
+                early = solver.regret_[-1].max(axis=1)
+                solver.partial_fit(games, last - last // 10)
+                late = solver.regret_[-1].max(axis=1)
+                rows.append(
+                    {
+                        "shape": "x".join(map(str, shape)),
+                        "regularizer": regularizer,
+                        "extrapolation": extrapolation,
+                        "games": n_games,
+                        **quantiles(late, "regret"),
+                        **quantiles(late - early, "increment"),
+                        "ratio 50%": float(np.median(late / early)),
+                        **quantiles(solver.nash_gap_[-1], "gap"),
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+def adversary_table(last: int) -> pd.DataFrame:
+    """Slope of log regret over log T between last / 100 and last, against three adversaries."""
+    signs = np.random.RandomState(0).choice([-1.0, 1.0], size=(last, 3))
+    base = np.array([1.0, -1.0, 0.0])
+    adversaries: dict[str, Callable[[int, np.ndarray], np.ndarray]] = {
+        "alternating": lambda t, x: base if t % 2 == 0 else -base,
+        "random signs": lambda t, x: signs[t],
+        "against the likeliest": lambda t, x: np.where(np.arange(3) == x.argmax(), -1.0, 1.0),
+    }
+    marks = np.unique(np.geomspace(last // 100, last, 13).astype(int))
+    rows = []
+    for regularizer in ("entropic", "euclidean", "tsallis"):
+        for name, payoffs in adversaries.items():
+            learner, seen, below = FTRLPlusLearner(3, regularizer), [], True
+            for t in range(last):
+                learner.observe(payoffs(t, learner.act()))
+                if t + 1 in marks:
+                    seen.append(learner.regret)
+                    below &= learner.regret <= learner.regret_bound
+            slope = np.polyfit(np.log(marks), np.log(np.maximum(seen, 1e-3)), 1)[0]
+            rows.append(
+                {
+                    "regularizer": regularizer,
+                    "adversary": name,
+                    "rounds": last,
+                    "regret": seen[-1],
+                    "bound": learner.regret_bound,
+                    "slope": slope,
+                    "below the bound": below,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def variety_table(n_games: int) -> pd.DataFrame:
+    """Odd dimension: how often a curve reaches the boundary on both sides. Even: isolated?"""
+    rows = []
+    for shape in [
+        (2, 2, 2),
+        (2, 3),
+        (3, 3, 2),
+        (3, 4),
+        (4, 3, 3),
+        (2, 2),
+        (3, 3),
+        (2, 3, 2),
+        (3, 3, 3),
+    ]:
+        games = draw_games(shape, n_games)
+        found = [EquilibriumVariety().fit(game) for game in games]
+        bent = []
+        for variety in found:
+            if variety.branches_:
+                points = np.concatenate(variety.branches_[0], axis=1)
+                singular = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
+                bent.append(singular[1] / singular[0])
+        rows.append(
+            {
+                "shape": "x".join(map(str, shape)),
+                "D": games[0].dimension,
+                "games": n_games,
+                "dimension 1": np.mean([v.dimension_ == 1 for v in found]),
+                "isolated": np.mean([v.dimension_ == 0 for v in found]),
+                "both ends on the boundary": np.mean(
+                    [bool(v.ends_) and set(sum(v.ends_, ())) == {"boundary"} for v in found]
+                ),
+                "bend 50%": np.median(bent) if bent else np.nan,
+                "largest gap": max(v.nash_gap_ for v in found),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def step_table(n_games: int) -> pd.DataFrame:
+    """Steps and scales, 4000 rounds in 2x2x2 games: which need tuning?"""
+    rows = []
+    for scale in (1.0, 0.01):
+        games = [NormalFormGame(scale * g.payoffs) for g in draw_games((2, 2, 2), n_games)]
+        for step in ("adaptive", "scale_free", 0.1, 5.0):
+            solver = FTRLPlus(
+                step_size=step, init="random", random_state=0, tol=0, max_iter=4000, record=None
+            ).fit(games)
+            regret = solver.regret_[-1].max(axis=1) / scale
+            rows.append(
+                {
+                    "payoffs times": scale,
+                    "step size": str(step),
+                    **quantiles(regret, "regret / scale"),
+                    **quantiles(solver.nash_gap_[-1] / scale, "gap / scale"),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def flow_table(n_games: int) -> pd.DataFrame:
+    """Continuous time, entropic, t = 200: energy drift and returns."""
+    rows = []
+    for shape in [(2, 2), (2, 2, 2), (3, 3)]:
+        flows = [
+            FTRLFlow(t_max=200.0, random_state=k, n_points=8000).fit(game)
+            for k, game in enumerate(draw_games(shape, n_games))
+        ]
+        drifts = np.array([flow.energy_drift_ for flow in flows])
+        back = [len(flow.return_times(0.05)) > 0 for flow in flows]
+        rows.append(
+            {
+                "shape": "x".join(map(str, shape)),
+                "games": n_games,
+                **quantiles(drifts, "drift"),
+                "returned within 0.05": np.mean(back),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def mixture_table(n_games: int) -> pd.DataFrame:
+    """Games between conflict and common interest: does FTRL+ converge in each?"""
+    rows = []
+    for potentialness in (0.0, 0.25, 0.5, 0.75, 1.0):
+        games = [make_mixture_game((3, 3), potentialness, random_state=k) for k in range(n_games)]
+        solver = FTRLPlus(init="random", random_state=0, tol=0, max_iter=10_000, record=None)
+        gaps = solver.fit(games).nash_gap_[-1]
+        rows.append(
+            {
+                "potentialness": potentialness,
+                "games": n_games,
+                "gap below 1e-3": np.mean(gaps < 1e-3),
+                **quantiles(gaps, "gap"),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def figure(output: Path) -> None:
+    """Regret over rounds, FTRL+ and plain FTRL, median and 90% over 100 games 3x3x3."""
+    import matplotlib.pyplot as plt
+
+    from equipoise.plotting import COLORS, new_axes
+
+    ax = new_axes()
+    games = draw_games((3, 3, 3), 100)
+    names = {"optimistic": "FTRL+", "none": "plain FTRL"}
+    for (extrapolation, name), color in zip(names.items(), COLORS, strict=False):
+        solver = FTRLPlus(
+            extrapolation=extrapolation, init="random", random_state=0, tol=0, record=40
+        ).fit(games)
+        regret = solver.regret_.max(axis=2)
+        ax.plot(solver.rounds_, np.median(regret, axis=1), color=color, label=name)
+        low, high = np.quantile(regret, [0.1, 0.9], axis=1)
+        ax.fill_between(solver.rounds_, low, high, color=color, alpha=0.2)
+    ax.set(xscale="log", yscale="log", xlabel="round", ylabel="largest regret of a player")
+    ax.legend(frameon=False)
+    ax.figure.savefig(output / "regret.png", dpi=120)
+    plt.close(ax.figure)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="few games, few rounds")
+    parser.add_argument("--games", type=int, default=None, help="games a row; default 100, quick 6")
+    default = Path("studies_output") / "harmonic_games"
+    parser.add_argument("--output", type=Path, default=default)
+    arguments = parser.parse_args()
+    mpl.use("Agg")
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    n = arguments.games or (6 if arguments.quick else 100)
+    last = 1000 if arguments.quick else 10_000
+    tables: dict[str, Callable[[], Any]] = {
+        "variety": lambda: variety_table(n),
+        "adversaries": lambda: adversary_table(last),
+        "steps": lambda: step_table(n),
+        "flow": lambda: flow_table(max(2, n // 5)),
+        "mixture": lambda: mixture_table(n),
+        "self_play": lambda: self_play_table(n, last),
+    }
+    for name, make in tables.items():
+        path = arguments.output / f"{name}.csv"
+        if not path.exists():
+            table = make()
+            table.to_csv(path, index=False)
+            (arguments.output / f"{name}.md").write_text(markdown(table))
+        print(f"{name}\n{pd.read_csv(path).to_string(index=False)}\n", flush=True)
+    if not (arguments.output / "regret.png").exists():
+        figure(arguments.output)
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """The table in Markdown, numbers to three digits."""
+    cells = [
+        [f"{v:.3g}" if isinstance(v, float) else str(v) for v in row]
+        for row in table.to_numpy(object)
+    ]
+    lines = [list(table.columns), ["---"] * len(table.columns), *cells]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()
