@@ -383,9 +383,10 @@ def extract(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.svm import SVR
     >>> from equipoise.explainers.product_kernels.extraction import extract
-    >>> X, y = [[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0]
+    >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 4.0])
     >>> model = SVR().fit(X, y)
     >>> bool(abs(extract(model)(X).ravel() - model.predict(X)).max() < 1e-12)
     True

@@ -54,6 +54,12 @@ class HSICShapleySelector(SelectorMixin, BaseEstimator):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, where they are all strings.
 
+    References
+    ----------
+    .. [1] Mohammadi, Chau, Muandet, "Amortized Linear-time Exact Shapley Value for Product-Kernel
+           Methods", arXiv:2505.16516.
+    .. [2] Song et al., "Feature Selection via Dependence Maximization", JMLR 13, 2012.
+
     Examples
     --------
     >>> import numpy as np
