@@ -242,7 +242,8 @@ def curve_measures(curves: np.ndarray, references: list[str]) -> dict[str, float
     for r, reference in enumerate(references):
         Q = curves[:, :, r]
         last = Q[:, n_epochs // 2 :]
-        found[f"volatility ({reference})"] = float(np.abs(np.diff(last, axis=1)).mean())
+        steps = np.abs(np.diff(last, axis=1))
+        found[f"volatility ({reference})"] = float(steps.mean()) if steps.size else float("nan")
         within = np.abs(Q - Q[:, -1:]) <= 0.01 * np.abs(Q[:, -1:])
         found[f"epochs to within 1% ({reference})"] = float(within.argmax(axis=1).mean() + 1)
         found[f"overfit gap ({reference})"] = float((Q[:, -1] - Q.min(axis=1)).mean())
