@@ -10,7 +10,15 @@ from scipy.special import logit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from .estimation import Estimates, Options, Raw, capability_draws, estimate, with_covariance
+from .estimation import (
+    Estimates,
+    Options,
+    Raw,
+    capability_draws,
+    estimate,
+    normal_draws,
+    with_covariance,
+)
 from .latent import LatentFit, fit_cells
 from .likelihood import choice_probability
 from .report import reliance_table
@@ -148,8 +156,7 @@ def counted_attributes(
         )
     error = float(np.sqrt(latent.covariance[1, 1]))
     rng = check_random_state(random_state)
-    root = np.linalg.cholesky(latent.covariance + 1e-12 * np.eye(len(latent.theta)))
-    theta = latent.theta + rng.standard_normal((n_draws, len(latent.theta))) @ root.T
+    theta = latent.theta + normal_draws(latent.covariance, n_draws, rng)
     G, d = len(latent.ai), len(latent.theta)
     two = np.isfinite(latent.overlap)
     draws = None

@@ -14,7 +14,15 @@ from equipoise.inference import cluster_bootstrap
 from .fitting import Fit, Trials, cluster_scores, fit_pooled, fit_workers
 from .signals import Capabilities, Column, capability_sums, fit_column, solve_capabilities
 
-__all__ = ["Estimates", "Options", "Raw", "capability_draws", "estimate", "with_covariance"]
+__all__ = [
+    "Estimates",
+    "Options",
+    "Raw",
+    "capability_draws",
+    "estimate",
+    "normal_draws",
+    "with_covariance",
+]
 
 Array = NDArray[np.float64]
 
@@ -324,6 +332,13 @@ def with_covariance(
     return replace(found, covariance=covariance), boot.resamples[:, n_free:]
 
 
+def normal_draws(covariance: Array, n_draws: int, rng: np.random.RandomState) -> Array:
+    """Draws around zero; a direction that isn't a maximum (negative variance) stays put."""
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return rng.standard_normal((n_draws, len(root))) @ root.T
+
+
 def capability_draws(
     raw: Raw, found: Estimates, n_draws: int, rng: np.random.RandomState
 ) -> Array | None:
@@ -351,8 +366,7 @@ def capability_draws(
     draws = np.empty((n_draws, 2))
     draws[:, 0] = found.fit.theta[2]
     belief = np.full(n_draws, found.fit.theta[2 + q])
-    root = np.linalg.cholesky(found.covariance + 1e-12 * np.eye(len(found.covariance)))
-    noise = rng.standard_normal((n_draws, len(root))) @ root.T
+    noise = normal_draws(found.covariance, n_draws, rng)
     draws[:, 0] += noise[:, found.names.index("trust")]
     if "overlap_belief" in found.names:
         belief += noise[:, found.names.index("overlap_belief")]

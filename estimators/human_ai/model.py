@@ -7,7 +7,6 @@ hold only advice, final decision and truth, with human-alone trials of the same 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -23,8 +22,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from equipoise.explanation import Explanation
 
 from ...games.human_ai import Regime, locate
+from .answers import deployment_of, explanation_of, policies_of, profile_of
 from .attributes import decision_odds, latent_attributes, two_stage_attributes
-from .estimation import Estimates, Options, Raw, maximise
+from .estimation import Options, Raw
 from .inputs import (
     check_configuration,
     check_finite,
@@ -34,15 +34,7 @@ from .inputs import (
     two_classes,
     worker_codes,
 )
-from .report import (
-    PolicyReport,
-    draw_accuracy,
-    draw_phase,
-    draw_reliance,
-    draw_worker_trust,
-    effect_rows,
-    policy_report,
-)
+from .report import PolicyReport
 
 __all__ = ["HumanAITeamModel"]
 
@@ -475,34 +467,6 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
         predicted = self.predict(X, relative_capability)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
-    def _point(self, system: int = 0) -> dict[str, Any]:
-        """The deployment's coordinates; an error where they aren't known."""
-        check_is_fitted(self)
-        ai, overlap = np.atleast_1d(self.ai_capability_), np.atleast_1d(self.overlap_)
-        if not 0 <= system < len(ai):
-            raise ValueError(f"system: got {system}; allowed: 0 to {len(ai) - 1}")
-        rho = float(overlap[min(system, len(overlap) - 1)])
-        point = {
-            "h": float(self.human_capability_),
-            "a": float(ai[system]),
-            "overlap": rho,
-            "trust": float(self.trust_),
-            "belief": float(self.overlap_belief_),
-            "recommendation": self.recommendation,
-        }
-        if not np.isfinite(self.human_capability_ + float(ai[system]) + rho):
-            raise ValueError(
-                "the deployment's place isn't known: fit with y_true (and both sides above chance)"
-            )
-        if self._draws is not None:
-            n = len(ai)
-            a_column, rho_column = 3 + system, 3 + n + min(system, len(overlap) - 1)
-            pair = self._draws[:, [a_column, rho_column]]
-            pair = pair[np.isfinite(pair).all(axis=1)]
-            if len(pair) > 2:
-                point["covariance"] = np.cov(pair, rowvar=False)
-        return point
-
     def phase_point(self, system: int = 0) -> Regime:
         """Place the deployment in the phase diagram.
 
@@ -521,7 +485,8 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
         ValueError
             If capabilities aren't known.
         """
-        point = self._point(system)
+        check_is_fitted(self)
+        point = deployment_of(self, system)
         if self.n_choices > 2:
             raise ValueError("phase_point: two alternatives only; use equipoise.games.regime")
         return locate(
@@ -561,23 +526,8 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
         ValueError
             If capabilities aren't known, or a cost or policy isn't.
         """
-        point = self._point(system)
-        if self.n_choices > 2:
-            raise ValueError("recommend_policy: two alternatives only")
-        draws = None
-        if self._draws is not None and self.identified_["trust"]:
-            n = len(np.atleast_1d(self.ai_capability_))
-            d = self._draws
-            n_overlaps = d.shape[1] - 3 - n
-            draws = {
-                "trust": np.exp(np.clip(d[:, 0], -30, 30)),
-                "belief": np.clip(d[:, 1], -0.999, 0.999),
-                "h": np.nan_to_num(d[:, 2]),
-                "a": np.nan_to_num(d[:, 3 + system]),
-                "overlap": np.nan_to_num(d[:, 3 + n + min(system, n_overlaps - 1)]),
-            }
-        place = self.phase_point(system).name
-        return policy_report(point, draws, self.recommendation, costs, policies, place)
+        check_is_fitted(self)
+        return policies_of(self, costs, policies, system)
 
     def profile(self, param: str, n_points: int = 21) -> pd.DataFrame:
         """Profile the likelihood over one parameter.
@@ -603,34 +553,7 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
             If the parameter has no profile here.
         """
         check_is_fitted(self)
-        known = ("bias", "noise_scale", "trust", "overlap_belief")
-        if param not in known or self._found is None:
-            raise ValueError(f"param: got {param!r}; allowed (two-stage data): {', '.join(known)}")
-        found: Estimates = self._found
-        options = Options(**{f.name: getattr(self, f.name) for f in fields(Options)})
-        q = found.trials.V.shape[1]
-        index = {"bias": 0, "noise_scale": 1, "trust": 2, "overlap_belief": 2 + q}[param]
-        center, error = found.fit.theta[index], found.error(param)
-        reach = 3 * error if np.isfinite(error) and 0 < error < 5 else np.arctanh(0.6)
-        free = found.fit.free.copy()
-        free[index] = False
-        free[4 + q :] = False  # random effects are added by the fit itself
-        rows = []
-        for value in center + np.linspace(-reach, reach, n_points):
-            fixed = np.where(free, 0.0, found.fit.theta)
-            fixed[index] = value
-            start = found.fit.theta.copy()
-            start[index] = value
-            fit = maximise(found.trials, self._codes, options, free, fixed, start)
-            rows.append((value, fit.loglik))
-        frame = pd.DataFrame(rows, columns=["value", "loglik"])
-        value = frame["value"].to_numpy()
-        if param != "bias":
-            frame["value"] = np.tanh(value) if param == "overlap_belief" else np.exp(value)
-        best = max(self.loglik_, frame["loglik"].max())
-        frame["deviance"] = 2 * (best - frame["loglik"])
-        frame["inside"] = frame["deviance"] < 3.841458820694124
-        return frame
+        return profile_of(self, param, n_points)
 
     def explain(self) -> Explanation:
         """Say in which region the deployment lies, why, and what the data identify.
@@ -642,36 +565,4 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
             `y_true` was given), "reliance", and "worker_trust" with random effects.
         """
         check_is_fitted(self)
-        low, high = self.trust_ci_
-        rows: list[tuple[str, float, float, float]] = [("trust", self.trust_, low, high)]
-        lines = [f"trust {self.trust_:.3f} ({low:.3f} to {high:.3f}); 1 is calibrated"]
-        if self.trust_sd_ > 0:
-            rows.append(("trust_sd", self.trust_sd_, np.nan, np.nan))
-            lines.append(f"log trust varies between workers with s.d. {self.trust_sd_:.2f}")
-        for name in ("overlap_belief", "noise_scale", "bias", "lapse"):
-            rows.append((name, float(getattr(self, f"{name}_")), np.nan, np.nan))
-        plots: dict[str, Any] = {}
-        try:
-            point = self._point()
-        except ValueError:
-            point = None
-            lines.append("region: not known without y_true")
-        if point is not None and self.n_choices == 2:
-            more, words = effect_rows(point, self.phase_point())
-            rows += more
-            lines += words
-            plots = {"phase": partial(draw_phase, point), "accuracy": partial(draw_accuracy, point)}
-        unknown = [k for k, v in self.identified_.items() if not v and k != "beta_confounded"]
-        if unknown:
-            lines.append(f"not identified by these data: {', '.join(unknown)}")
-        if self.identified_.get("beta_confounded"):
-            lines.append("only the human's side was recorded: beta also carries their accuracy")
-        if hasattr(self, "goodness_of_fit_"):
-            fit = self.goodness_of_fit_
-            lines.append(f"G2 = {fit['G2']:.2f} on {fit['df']} df, p = {fit['pvalue']:.3f}")
-        if len(self._reliance):
-            plots["reliance"] = partial(draw_reliance, self._reliance)
-        if len(self.worker_trust_):
-            plots["worker_trust"] = partial(draw_worker_trust, self.worker_trust_, self.trust_)
-        frame = pd.DataFrame(rows, columns=["quantity", "value", "low", "high"])
-        return Explanation("Does the AI's advice help these decisions?", lines, frame, plots)
+        return explanation_of(self)

@@ -99,6 +99,7 @@ def test_bvn_edges():
     assert bvn_cdf(0.3, 1.2, 1.0) == pytest.approx(norm.cdf(0.3), abs=1e-15)
     assert bvn_cdf(0.3, 1.2, -1.0) == pytest.approx(norm.cdf(0.3) + norm.cdf(1.2) - 1, abs=1e-15)
     assert bvn_cdf(-2, 1, -1.0) == 0
+    assert bvn_cdf(1e-298, -1e-298, 0.0) == pytest.approx(0.25, abs=1e-15)  # products underflow
     near = bvn_cdf(0.5, 0.5 + 1e-9, 1 - 1e-14)  # the slopes cancel unless formed with care
     assert near == pytest.approx(norm.cdf(0.5), abs=1e-7)
 
