@@ -91,10 +91,14 @@ def quantecon_tourky(game: NormalFormGame) -> Callable[[], float]:
 
 def solver_cases() -> Iterator[dict[str, Any]]:
     """One equilibrium of gap 1e-6."""
-    two, three = (make_harmonic_game(s, random_state=0) for s in ((6, 6), (3, 3, 3)))
+    rng = np.random.RandomState(0)
+    two, three = (  # with the uniform measure homotopies would start at the equilibrium
+        make_harmonic_game(s, measure=[rng.uniform(0.5, 2, d) for d in s], random_state=0)
+        for s in ((6, 6), (3, 3, 3))
+    )
     peers = [
         ("pygambit", "pygambit logit_solve", three, lambda: gambit(three, "logit_solve")),
-        ("pygambit", "pygambit gnm_solve", three, lambda: gambit(three, "gnm_solve")),
+        ("pygambit", "pygambit simpdiv_solve", three, lambda: gambit(three, "simpdiv_solve")),
         ("quantecon", "quantecon mclennan_tourky", three, lambda: quantecon_tourky(three)),
         ("nashpy", "nashpy support_enumeration", two, lambda: nashpy_enumeration(two)),
     ]
