@@ -120,7 +120,7 @@ def scaled_products(kernel: gp.Kernel, n_features: int) -> tuple[list[Scaled], f
     ValueError
         If a part isn't a product over features, or there are more than 64 summands.
     """
-    ones = [RBFFactor(gamma=0.0)] * n_features
+    ones: list[Factor] = [RBFFactor(gamma=0.0)] * n_features
     if isinstance(kernel, gp.ConstantKernel):
         return [Scaled(ones, float(kernel.constant_value))], 0.0
     if isinstance(kernel, gp.WhiteKernel):

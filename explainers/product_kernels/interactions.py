@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from .nodes import gauss_legendre_01, n_quadrature_nodes
+from .product_games import checked_game
 
 __all__ = [
     "INTERACTION_INDICES",
@@ -239,8 +240,6 @@ def product_game_interactions(
     array([[0.  , 0.75],
            [0.75, 0.  ]])
     """
-    from .product_games import checked_game
-
     weights, presence, absence = checked_game(weights, presence, absence)
     if order < 1 or (subsets is None and order != 2):
         raise ValueError(f"order={order!r}: all subsets are computed for order 2; give subsets")

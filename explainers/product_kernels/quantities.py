@@ -7,7 +7,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
-from .attribution import PlayerGame, densified, term_rows
+from .attribution import PlayerGame, attribute, densified, term_rows
 from .attribution_covariance import attribution_covariance
 from .interaction_explanation import InteractionExplanation, interaction_values, top_subsets
 from .interactions import INTERACTION_INDICES, checked_subsets
@@ -110,11 +110,11 @@ class ExpansionQuantities:
                 raise ValueError(f"top_k={top_k!r} must lie between order={order} and {d}")
             size = np.abs(self._shapley(rows)).mean(axis=(0, 2))
             subsets = top_subsets(size, top_k, order)
-        options = {
+        options: dict[str, Any] = {
             "n_nodes": self.n_nodes, "tol": self.tol,
             "working_memory": self.working_memory, "n_jobs": self.n_jobs,
         }  # fmt: skip
-        values = interaction_values(
+        values: Any = interaction_values(
             self._game, rows, index="SII" if index == "k-SII" else index,
             order=order, subsets=subsets, **options,
         )  # fmt: skip
@@ -123,7 +123,7 @@ class ExpansionQuantities:
             main = self._shapley(rows)
         if subsets is None and index in ("STI", "k-SII"):
             if main is None:
-                singles = [(j,) for j in range(d)]
+                singles: list[tuple[int, ...]] = [(j,) for j in range(d)]
                 own = interaction_values(
                     self._game, rows, index="Moebius", order=1, subsets=singles, **options
                 )
@@ -147,8 +147,6 @@ class ExpansionQuantities:
         )
 
     def _shapley(self, rows: np.ndarray) -> np.ndarray:
-        from .attribution import attribute
-
         return attribute(
             self._game, rows, n_nodes=self.n_nodes, tol=self.tol,
             working_memory=self.working_memory, n_jobs=self.n_jobs,
@@ -288,8 +286,11 @@ class ExpansionQuantities:
                     for b, weight in zip(absent, w, strict=True)
                 ]
         empty = (np.empty(0), np.empty((0, d)), np.empty((0, d)))
-        joined = [np.concatenate(arrays) for arrays in zip(*(parts or [empty]), strict=True)]
-        return ProductGame(*joined, constant=float(self._game.expansion.intercept[output]))
+        weights, presence, absence = (
+            np.concatenate(arrays) for arrays in zip(*(parts or [empty]), strict=True)
+        )
+        constant = float(self._game.expansion.intercept[output])
+        return ProductGame(weights, presence, absence, constant)
 
     def _need_identity(self, what: str) -> None:
         if self._game.removal != "identity":
@@ -447,7 +448,7 @@ class ExpansionQuantities:
                 self.feature_names = list(ours.groups_)
                 self.output_names = ours.output_names_ or None
 
-            def __call__(self, X: Any) -> Any:  # type: ignore[override]
+            def __call__(self, X: Any) -> Any:
                 return ours.explain(X)
 
             def shap_values(self, X: Any) -> np.ndarray:
