@@ -24,5 +24,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "product_game_arrays",
             "shapley_values",
         ],
+        "soft_labels": ["check_soft_label_classifier", "probability_rows", "vote_counts"],
     },
 )

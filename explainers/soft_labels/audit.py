@@ -123,9 +123,11 @@ class SoftLabelAudit(BaseEstimator):
     >>> from equipoise.explainers import SoftLabelAudit
     >>> digits = make_ambiguous_digits(400, ambiguity=0.6, random_state=0)
     >>> votes = simulate_annotators(digits.posterior, skill=(1, 1), random_state=0).counts
-    >>> model = SoftLabelClassifier(LogisticRegression(max_iter=500))
-    >>> audit = SoftLabelAudit(model, seeds=1, n_bootstrap=50, random_state=0)
-    >>> effects = audit.fit(digits.data, digits.target, votes).explain().to_frame()
+    >>> model = SoftLabelClassifier(LogisticRegression(C=0.1, max_iter=500))
+    >>> arms = ["hard_orig", "hard_mode", "soft_human", "soft_orig_mode"]
+    >>> audit = SoftLabelAudit(model, arms=arms, seeds=1, n_bootstrap=50, random_state=0)
+    >>> audit = audit.fit(digits.data / 16, digits.target, votes)
+    >>> effects = audit.explain().to_frame()
     >>> kl = effects[(effects["metric"] == "kl") & (effects["stratum"] == "all")]
     >>> bool(kl.set_index("effect").loc["soft main", "high"] < 0)
     True

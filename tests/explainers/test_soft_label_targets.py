@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from scipy.sparse import csr_array
 from scipy.stats import entropy as scipy_entropy
 
@@ -18,12 +17,11 @@ from equipoise.explainers.soft_labels.targets import (
     soft_targets,
     tied_modes,
 )
+from equipoise.testing import vote_counts
 
 COUNTS = np.array([[8, 1, 1], [4, 5, 1], [3, 3, 4], [0, 10, 0], [2, 2, 6]])
 
-votes = hnp.arrays(
-    np.int64, st.tuples(st.integers(1, 8), st.integers(2, 5)), elements=st.integers(0, 9)
-).filter(lambda c: (c.sum(axis=1) > 1).all())
+votes = vote_counts()
 
 
 def test_reference_modes_and_entropies() -> None:
@@ -36,6 +34,7 @@ def test_reference_modes_and_entropies() -> None:
     np.testing.assert_allclose(miller_madow_entropy(COUNTS), corrected, atol=1e-10)
 
 
+@settings(deadline=None, max_examples=50)
 @given(votes)
 def test_shares_are_votes_over_their_sum(counts: np.ndarray) -> None:
     P = as_soft_labels(counts)
@@ -44,6 +43,7 @@ def test_shares_are_votes_over_their_sum(counts: np.ndarray) -> None:
     np.testing.assert_allclose(entropy(P), [scipy_entropy(c) for c in counts], atol=1e-12)
 
 
+@settings(deadline=None, max_examples=50)
 @given(votes, st.floats(0, 10))
 def test_smoothing_adds_a_prior_vote_mass(counts: np.ndarray, a: float) -> None:
     K = counts.shape[1]
