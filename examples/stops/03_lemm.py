@@ -33,7 +33,7 @@ def visit() -> dict[str, Any]:
     ax.plot(option.price, answer.x, color=COLORS[0], lw=2, label="solution of 1,000 max equations")
     ax.plot(option.price, option.closed_form, "--", color=COLORS[1], label="closed form")
     ax.axvline(option.boundary, color="0.8", lw=1)
-    ax.text(option.boundary, 62, " exercise below", color="0.4", ha="left")
+    ax.text(option.boundary, 8, "exercise below ", color="0.4", ha="right")
     ax.set(xlim=(30, 250), ylim=(0, 70), xlabel="price of the share", ylabel="value of the put")
     ax.legend(frameon=False)
     return {

@@ -141,7 +141,7 @@ def draw_margins(frame: pd.DataFrame, ax: Any) -> Any:
 def draw_histories(histories: Sequence[tuple[str, pd.DataFrame]], ax: Any) -> Any:
     for k, (name, history) in enumerate(histories):
         color = COLORS[k % len(COLORS)]
-        tiny = np.finfo(float).tiny
+        tiny = 1e-17  # where exact zeros are drawn
         ax.semilogy(
             history["n_iter"],
             history["residual"].clip(lower=tiny),

@@ -143,7 +143,7 @@ class Blocks:
             row_values(*self.chosen, x, 0, self.problem.n, out)
             x, out = out, x
         self.image(x, out)
-        self.settled = np.count_nonzero(before != self.policy) <= UNSETTLED * len(x)
+        self.settled = bool(np.count_nonzero(before != self.policy) <= UNSETTLED * len(x))
         return x, out, self.bound.measure(x, out)
 
     def in_place(self, x: Array, k: int) -> Block:

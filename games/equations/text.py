@@ -197,7 +197,7 @@ def format_expression(
     """Print a linear expression so that `parse_equations` reads the same one."""
     terms: list[str] = [] if offset == 0 and coefficients else [format_number(offset)]
     for name, value in coefficients.items():
-        size = format_number(abs(value))
+        size = format_number(-value if value < 0 else value)
         product = name if size == "1" else f"{size}*{name}"
         if terms:
             terms.append(f"- {product}" if value < 0 else f"+ {product}")

@@ -290,8 +290,6 @@ class ValueIteration(LEMMSolver):
     def _sweep(self, problem: LEMM, bound: BoundedGap, x: Array) -> Run:
         v = bound.v
         top = 1.0 if v is None else float(v.max())
-        contraction = 1.0 if v is None else 1 - float(np.min(bound.gap / v))
-        error = np.inf  # proved bound of |x - x*|_v along the iteration
         blocks = Blocks(problem, bound, self._order(problem, v), float(self.omega), self.n_jobs)
         if self.scheme == "jacobi":
             block = blocks.jacobi
@@ -312,16 +310,15 @@ class ValueIteration(LEMMSolver):
                 point, image, (low, high, residual) = block(x, k)
                 n_iter += k
                 gap = residual if v is None else max(abs(low), abs(high))
-                error = min(error * contraction**k, gap)
                 value, onwards = point, image
                 if v is not None and bound.monotone:
-                    # The middle of the bracket removes the slowest error component. It is gone on
-                    # from only where it is proved nearer than the sweeps: so the error contracts.
                     middle, gap = 0.5 * (low + high), 0.5 * (high - low)
                     value = point + middle * v
-                    if gap < error:
-                        error = gap
-                        onwards = image + middle * (v - bound.gap) if bound.uniform else value
+                    if bound.uniform:
+                        # T(x + c v) = T(x) + c (v - gap): going on from the middle of the bracket
+                        # removes the slowest error component. With unequal gaps the middle may be
+                        # farther from the solution than x, so the plain sweeps go on.
+                        onwards = image + middle * (v - bound.gap) if image is not point else value
                 scaled = (gap if self.relative else gap * top) / self._scale(value, v)
                 pace.record(scaled, k, blocks.settled)
                 if not monitor.goes_on(n_iter, value, residual, gap * top, scaled):
