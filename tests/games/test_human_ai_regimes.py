@@ -301,6 +301,9 @@ def test_diagram_for_four_options():
 def test_ties_are_indifferent():
     assert regime(0.5, 0.5, 1.0, overlap_kind="cue") == 0
     assert regime(0.5, 12.0, 0.3, recommendation="binary") == 0
+    # T - A is about -5e-13 here: a sign, but nothing that the default tolerance colours.
+    assert regime(0.5, 3.0, 0.3, recommendation="binary") == 0
+    assert regime(0.5, 3.0, 0.3, recommendation="binary", tol=1e-13) == 2
     assert regime(0.5, 0.8, 0.3, trust=0) == 2
     assert regime(0.8, 0.5, 0.3, trust=0) == 0
     assert regime(0.5, 0.8, 0.3, tol=1.0) == 0
