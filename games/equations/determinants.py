@@ -156,7 +156,7 @@ def enumerate_radii(rows: Array, starts: Array) -> tuple[float, Array]:
 
 
 def search_sign_change(
-    rows: Array, starts: Array, rng: np.random.RandomState, restarts: int = 20
+    rows: Array, starts: Array, rng: np.random.RandomState
 ) -> tuple[Array, ...] | None:
     """Look for policies with opposite determinants by descent on the determinant.
 
@@ -172,7 +172,8 @@ def search_sign_change(
     n = len(starts) - 1
     sizes = np.diff(starts)
     owner = np.repeat(np.arange(n), sizes)
-    for _ in range(restarts):
+    # A step costs O(n^3) and a descent O(n) of them: large components get fewer restarts.
+    for _ in range(int(np.clip(600 // n, 2, 20))):
         policy = rng.randint(0, sizes)
         for _ in range(10 * n):
             M = np.ascontiguousarray(rows[starts[:-1] + policy])
