@@ -21,8 +21,14 @@ from sklearn.preprocessing import FunctionTransformer
 
 from equipoise.datasets import make_human_ai_trials
 from equipoise.estimators import HumanAITeamModel, fit_from_counts
-from equipoise.estimators.human_ai.fitting import Trials, fit_pooled, fit_workers, pooled_objective
-from equipoise.estimators.human_ai.likelihood import choice_probability
+from equipoise.estimators.human_ai.fitting import (
+    Trials,
+    fit_pooled,
+    fit_workers,
+    pooled_objective,
+    quadrature,
+)
+from equipoise.estimators.human_ai.likelihood import choice_probability, worker_integrals
 from equipoise.games import human_accuracy, policy_accuracy, team_accuracy
 from equipoise.games.human_ai.binary import binary_cells
 from equipoise.testing import decision_trials
@@ -693,3 +699,38 @@ def test_more_errors():
         model.phase_point()
     with pytest.raises(ValueError, match="decided alone"):
         HumanAITeamModel(mode="latent").fit(data.X, data.y, y_true=data.y_true)
+
+
+def test_score_of_a_population_is_the_slope_of_its_likelihood():
+    """Every component, with both random effects, belief and lapse free; 41 x 41 nodes."""
+    data = small(n_workers=8, n_trials=25, trust_sd=0.8)
+    rng = np.random.default_rng(0)
+    V = np.column_stack([np.ones(200), rng.normal(size=200)])
+    trials = trials_of(data.X, data.y, V, rng.uniform(0.6, 1.8, 200), rng.uniform(0.5, 2, 200))
+    starts = np.arange(0, 201, 25)
+    nodes, log_weights = quadrature(41, 2)
+    theta = np.array([0.1, 0.2, -0.5, 0.3, 0.2, -2.0, -0.4, -0.7])
+
+    def integrals(t):
+        return worker_integrals(
+            starts,
+            *trials.arrays,
+            t[0],
+            np.exp(t[1]),
+            t[2:4].copy(),
+            np.tanh(t[4]),
+            expit(t[5]),
+            np.exp(t[6]),
+            np.exp(t[7]),
+            nodes,
+            log_weights,
+            2,
+            np.zeros((8, 2)),
+        )
+
+    loglik, score, mean, variance = integrals(theta)
+    steps = 1e-4 * np.eye(8)
+    numeric = [(integrals(theta + s)[0] - integrals(theta - s)[0]) / 2e-4 for s in steps]
+    np.testing.assert_allclose(score.T, numeric, atol=1e-5)
+    assert loglik.shape == (8,) and mean.shape == variance.shape == (8, 2)
+    assert (variance > 0).all() and (variance < 1.5).all()
