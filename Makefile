@@ -26,7 +26,7 @@ $(STAMP)-docs: pyproject.toml constraints.txt
 	$(call install,.[docs])
 
 tour: $(STAMP)-tour
-	$(PY) examples/tour.py --output tour.html
+	$(THREADS) $(PY) examples/tour.py --output tour.html
 
 test: $(STAMP)-test
 	$(THREADS) $(PY) -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
