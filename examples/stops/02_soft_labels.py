@@ -88,7 +88,7 @@ def visit() -> dict[str, Any]:
 
     return {
         "system": "SoftLabelClassifier",
-        "question": f"Does training on people's votes beat training on their majority? ({name})",
+        "question": f"On {name}: does training on votes beat training on majorities?",
         "answer": (
             f"cross-entropy to the votes {soft['cross_entropy']:.3f} against "
             f"{hard['cross_entropy']:.3f} nats, calibration error {soft['soft_ece']:.3f} against "

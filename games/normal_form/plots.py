@@ -207,6 +207,7 @@ def plot_cube(strategies: Sequence[Any], ax: Any = None, **style: Any) -> Any:
 
         figure = plt.figure(figsize=(5.6, 5.2), layout="constrained")
         ax = figure.add_subplot(projection="3d")
+        ax.set_box_aspect(None, zoom=0.85)  # leaves room for the labels
     if not ax.lines:
         ax.set(xlim=(0, 1), ylim=(0, 1), zlim=(0, 1))
         for axis, name in zip((ax.xaxis, ax.yaxis, ax.zaxis), "012", strict=True):
