@@ -16,7 +16,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "check_no_regret",
             "measures",
             "mixed_profiles",
-            "normal_form_games",
+            "payoff_tensors",
         ],
         "product_games": [
             "check_shapley_axioms",

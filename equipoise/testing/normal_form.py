@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_no_regret", "measures", "mixed_profiles", "normal_form_games"]
+__all__ = ["check_no_regret", "measures", "mixed_profiles", "payoff_tensors"]
 
 
 def numbers(shape: tuple[int, ...], low: float, high: float) -> Any:
@@ -21,8 +21,8 @@ def numbers(shape: tuple[int, ...], low: float, high: float) -> Any:
     return arrays(np.float64, shape, elements=elements)
 
 
-def normal_form_games(max_players: int = 4, max_actions: int = 4, max_payoff: float = 10.0) -> Any:
-    """A hypothesis strategy for normal-form games.
+def payoff_tensors(max_players: int = 4, max_actions: int = 4, max_payoff: float = 10.0) -> Any:
+    """A hypothesis strategy for payoff tensors of normal-form games.
 
     Parameters
     ----------
@@ -34,27 +34,25 @@ def normal_form_games(max_players: int = 4, max_actions: int = 4, max_payoff: fl
     Returns
     -------
     SearchStrategy
-        Draws `equipoise.games.NormalFormGame`.
+        Draws arrays of shape (n, d_0, ..., d_{n-1}), which `NormalFormGame` takes.
 
     Examples
     --------
     >>> from hypothesis import given, settings
-    >>> from equipoise.testing import normal_form_games
+    >>> from equipoise.testing import payoff_tensors
     >>> @settings(max_examples=5, deadline=None)
-    ... @given(normal_form_games())
-    ... def test(game):
-    ...     assert game.n_players <= 4
+    ... @given(payoff_tensors())
+    ... def test(payoffs):
+    ...     assert payoffs.shape[0] == payoffs.ndim - 1
     >>> test()
     """
     from hypothesis import strategies as st
 
-    from equipoise.games import NormalFormGame
-
-    def game_of(shape: list[int]) -> Any:
-        return numbers((len(shape), *shape), -max_payoff, max_payoff).map(NormalFormGame)
+    def tensors(shape: list[int]) -> Any:
+        return numbers((len(shape), *shape), -max_payoff, max_payoff)
 
     shapes = st.lists(st.integers(1, max_actions), min_size=1, max_size=max_players)
-    return shapes.flatmap(game_of)
+    return shapes.flatmap(tensors)
 
 
 def measures(n_actions: Sequence[int]) -> Any:

@@ -25,7 +25,7 @@ from equipoise.games import (
 from equipoise.games.normal_form.ftrl_kernels import choose_flat
 from equipoise.games.normal_form.regularizers import REGULARIZERS, Regularizer
 from equipoise.games.normal_form.step_sizes import lipschitz_moduli, theory_steps
-from equipoise.testing import check_explains, check_no_regret, normal_form_games
+from equipoise.testing import check_explains, check_no_regret, payoff_tensors
 
 few = settings(max_examples=40, deadline=None)
 START = [[0.7, 0.3], [0.4, 0.6]]
@@ -702,7 +702,7 @@ def test_flow_is_the_limit_of_small_steps():
         np.testing.assert_allclose(a, b, atol=5e-3)
 
 
-@given(normal_form_games(max_players=3, max_actions=3))
+@given(payoff_tensors(max_players=3, max_actions=3))
 @settings(max_examples=15, deadline=None)
 def test_any_game_can_be_learned_in(game):
     solver = FTRLPlus(init="random", random_state=0, max_iter=50, tol=0).fit(game)

@@ -25,7 +25,7 @@ from equipoise.games import (
     find_harmonic_measure,
     harmonic_dimension,
 )
-from equipoise.testing import measures, mixed_profiles, normal_form_games
+from equipoise.testing import measures, mixed_profiles, payoff_tensors
 
 few = settings(max_examples=40, deadline=None)
 
@@ -175,7 +175,7 @@ def test_no_measure_for_the_dilemma():
 @few
 @given(st.data())
 def test_decomposition_against_dense_matrices(data):
-    game = data.draw(normal_form_games())
+    game = NormalFormGame(data.draw(payoff_tensors()))
     measure = data.draw(measures(game.shape))
     parts = game.decompose(measure)
     scale = 1.0 + np.abs(game.payoffs).max()
@@ -189,7 +189,7 @@ def test_decomposition_against_dense_matrices(data):
 @few
 @given(st.data())
 def test_decomposition_invariants(data):
-    game = data.draw(normal_form_games())
+    game = NormalFormGame(data.draw(payoff_tensors()))
     measure = data.draw(measures(game.shape))
     scale = 1.0 + np.abs(game.payoffs).max()
     parts = game.decompose(measure)
@@ -222,7 +222,7 @@ def test_decomposition_invariants(data):
 @few
 @given(st.data())
 def test_decomposition_moves_with_players_and_actions(data):
-    game = data.draw(normal_form_games())
+    game = NormalFormGame(data.draw(payoff_tensors()))
     measure = data.draw(measures(game.shape))
     n = game.n_players
     order = data.draw(st.permutations(range(n)))
@@ -239,7 +239,7 @@ def test_decomposition_moves_with_players_and_actions(data):
 @few
 @given(st.data())
 def test_nonstrategic_games_change_nothing_else(data):
-    game = data.draw(normal_form_games())
+    game = NormalFormGame(data.draw(payoff_tensors()))
     measure = data.draw(measures(game.shape))
     free = game.decompose(measure, components="nonstrategic").nonstrategic * 5.0
     parts, other = game.decompose(measure), (game + free).decompose(measure)
@@ -280,7 +280,7 @@ def test_harmonic_identity_and_center(data):
 @few
 @given(st.data())
 def test_payoff_vectors_by_enumeration(data):
-    game = data.draw(normal_form_games())
+    game = NormalFormGame(data.draw(payoff_tensors()))
     x = data.draw(mixed_profiles(game.shape))
     expected = [np.zeros(d) for d in game.shape]
     for a in itertools.product(*map(range, game.shape)):
@@ -524,7 +524,7 @@ def test_bad_arguments():
 @few
 @given(st.data())
 def test_nfg_round_trip_is_exact(data):
-    game = data.draw(normal_form_games())
+    game = NormalFormGame(data.draw(payoff_tensors()))
     again = NormalFormGame.from_nfg(game.to_nfg(title='a "title"'))
     assert again == game
 
