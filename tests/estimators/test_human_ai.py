@@ -29,6 +29,7 @@ from equipoise.estimators.human_ai.fitting import (
     quadrature,
 )
 from equipoise.estimators.human_ai.likelihood import choice_probability, worker_integrals
+from equipoise.estimators.human_ai.signals import fit_column
 from equipoise.games import human_accuracy, policy_accuracy, team_accuracy
 from equipoise.games.human_ai.binary import binary_cells
 from equipoise.testing import decision_trials
@@ -286,7 +287,12 @@ def test_recovery_of_a_population():
         pooled.append(HumanAITeamModel().fit(data.X, data.y).trust_)
         shown = np.corrcoef(np.log(data.worker_trust), model.worker_trust_["log_trust"])[0, 1]
         assert shown > 0.4
-        assert (model.worker_trust_["log_trust_sd"] < model.trust_sd_).all()  # shrunk
+        frame = model.worker_trust_
+        assert (frame["log_trust_sd"] < model.trust_sd_).all()  # shrunk
+        width = np.log(frame["high"] / frame["low"])
+        np.testing.assert_allclose(width, 2 * 1.959964 * frame["log_trust_sd"], rtol=1e-6)
+        inside = (frame["low"] < data.worker_trust) & (data.worker_trust < frame["high"])
+        assert inside.mean() > 0.85
     assert 0.2 < np.mean(medians) < 0.32
     assert np.mean(spreads) == pytest.approx(0.8, abs=0.2)
     assert np.mean(pooled) > np.mean(medians)  # a ratio of averages isn't the median
@@ -340,6 +346,16 @@ def test_calibration_undoes_a_scale():
     clean = HumanAITeamModel().fit(X, data.y, y_true=data.y_true)
     assert clean.trust_ == pytest.approx(3 * raw.trust_, rel=0.15)
     assert clean.trust_ == pytest.approx(0.6, rel=0.25)
+
+
+def test_calibration_takes_the_prior_off():
+    """Exact log-likelihood ratios stay as they are where one class is four times as common."""
+    data = make_human_ai_trials(200, 200, 0.7, 1.0, 0.2, random_state=0)
+    truth = np.where(data.y_true == 1, 1.0, -1.0)
+    keep = (truth > 0) | (np.arange(len(truth)) % 4 == 0)
+    column = fit_column(data.X[keep, 0], truth[keep], np.ones(keep.sum()), "human_col", True, False)
+    assert column.offset == pytest.approx(0, abs=0.06)
+    assert column.slope == pytest.approx(1, abs=0.06)
 
 
 def test_sides_only():
