@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python -P
+PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Two cores: one worker a core, one thread a worker, so that figures mean something.
 WORKERS ?= 2
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
@@ -12,7 +13,8 @@ comma := ,
 
 define install
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e "$(1)"
+	$(PIP) --upgrade pip  # an old resolver takes minutes over this many pins
+	$(PIP) -e "$(1)"
 	touch $@
 endef
 
