@@ -634,8 +634,8 @@ class NormalFormGame:
         for i, (u, w) in enumerate(pairs):
             rounding = noise * np.abs(self._payoffs[i]).max()
             if rescaling:
-                size_u, size_w = np.linalg.norm(u), np.linalg.norm(w)
-                if size_w > noise * np.abs(other.payoffs[i]).max() * np.sqrt(w.size) and size_u > 0:
+                size_u, size_w = np.abs(u).max(), np.abs(w).max()
+                if size_w > noise * np.abs(other.payoffs[i]).max() and size_u > 0:
                     w = w * (size_u / size_w)
             if np.abs(u - w).max() > tol * max(np.abs(u).max(), np.abs(w).max()) + rounding:
                 return False
