@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numba import njit
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -37,44 +37,14 @@ __all__ = ["WAWA", "DawidSkene", "MajorityVote", "VoteShare"]
 FLOOR = 1e-300
 
 
-@njit(cache=True, nogil=True)
-def expected_confusion(
-    task: np.ndarray, cell: np.ndarray, T: np.ndarray, table: np.ndarray
-) -> None:  # pragma: no cover
-    """Add each vote's T_i to the row of its (worker, label), in place."""
-    K = T.shape[1]
-    for v in range(len(task)):
-        i, c = task[v], cell[v]
-        for k in range(K):
-            table[c, k] += T[i, k]
-
-
-@njit(cache=True, nogil=True)
-def posterior(
-    task: np.ndarray, cell: np.ndarray, log_prior: np.ndarray, log_table: np.ndarray, T: np.ndarray
-) -> float:  # pragma: no cover
-    """Write the posterior of each task into T, and return the log-likelihood."""
-    n, K = T.shape
-    for i in range(n):
-        for k in range(K):
-            T[i, k] = log_prior[k]
-    for v in range(len(task)):
-        i, c = task[v], cell[v]
-        for k in range(K):
-            T[i, k] += log_table[c, k]
-    total = 0.0
-    for i in range(n):
-        top = T[i, 0]
-        for k in range(1, K):
-            top = max(top, T[i, k])
-        mass = 0.0
-        for k in range(K):
-            T[i, k] = np.exp(T[i, k] - top)
-            mass += T[i, k]
-        for k in range(K):
-            T[i, k] /= mass
-        total += top + np.log(mass)
-    return total
+def posterior(log_T: np.ndarray) -> tuple[np.ndarray, float]:
+    """Rows normalised to distributions (in place), and the log-likelihood of the votes."""
+    top = log_T.max(axis=1, keepdims=True)
+    log_T -= top
+    T = np.exp(log_T, out=log_T)
+    mass = T.sum(axis=1, keepdims=True)
+    T /= mass
+    return T, float(top.sum() + np.log(mass).sum())
 
 
 def shares_of(counts: np.ndarray, missing: str) -> tuple[np.ndarray, np.ndarray]:
@@ -471,19 +441,22 @@ class DawidSkene(VoteAggregator):
     def _aggregate(self, votes: Votes) -> None:
         _, kept = shares_of(votes.counts, self.on_missing)
         voted = votes.counts.sum(axis=1) > 0
-        T = np.ascontiguousarray(votes.counts[voted] / votes.counts[voted].sum(axis=1)[:, None])
+        T = votes.counts[voted] / votes.counts[voted].sum(axis=1)[:, None]
         K, J = T.shape[1], len(votes.workers)
         task = (np.cumsum(voted) - 1)[votes.task]
         cell = votes.worker * K + votes.label
+        # Votes as a sparse matrix, tasks by (worker, label): both steps are products with it.
+        A = csr_array((np.ones(len(task)), (task, cell)), shape=(len(T), J * K))
+        A_T = A.T  # column-compressed: its product scatters into the small table, in cache
         history = []
         for _ in range(self.max_iter):
-            table = np.zeros((J * K, K))
-            expected_confusion(task, cell, T, table)
-            confusion = self._confusion(table.reshape(J, K, K).transpose(0, 2, 1))
+            confusion = self._confusion((A_T @ T).reshape(J, K, K).transpose(0, 2, 1))
             priors = T.mean(axis=0)
             log_table = np.log(np.maximum(confusion.transpose(0, 2, 1).reshape(J * K, K), FLOOR))
-            log_prior = np.log(np.maximum(priors, FLOOR))
-            history.append(posterior(task, cell, log_prior, np.ascontiguousarray(log_table), T))
+            log_T = A @ log_table
+            log_T += np.log(np.maximum(priors, FLOOR))
+            T, log_likelihood = posterior(log_T)
+            history.append(log_likelihood)
             if len(history) > 1:
                 rise = history[-1] - history[-2]
                 if abs(rise) <= self.tol * max(abs(history[-1]), 1.0):

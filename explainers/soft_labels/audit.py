@@ -121,11 +121,13 @@ class SoftLabelAudit(BaseEstimator):
     >>> from equipoise.datasets import make_ambiguous_digits, simulate_annotators
     >>> from equipoise.estimators import SoftLabelClassifier
     >>> from equipoise.explainers import SoftLabelAudit
-    >>> digits = make_ambiguous_digits(400, ambiguity=0.6, random_state=0)
+    >>> digits = make_ambiguous_digits(400, ambiguity=0.5, random_state=0)
     >>> votes = simulate_annotators(digits.posterior, skill=(1, 1), random_state=0).counts
-    >>> model = SoftLabelClassifier(LogisticRegression(C=0.1, max_iter=500))
+    >>> model = SoftLabelClassifier(LogisticRegression(C=10, max_iter=500))
     >>> arms = ["hard_orig", "hard_mode", "soft_human", "soft_orig_mode"]
-    >>> audit = SoftLabelAudit(model, arms=arms, seeds=1, n_bootstrap=50, random_state=0)
+    >>> audit = SoftLabelAudit(
+    ...     model, arms=arms, seeds=1, strata=(0, 1), n_bootstrap=50, random_state=0
+    ... )
     >>> audit = audit.fit(digits.data / 16, digits.target, votes)
     >>> effects = audit.explain().to_frame()
     >>> kl = effects[(effects["metric"] == "kl") & (effects["stratum"] == "all")]

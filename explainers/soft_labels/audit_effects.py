@@ -103,7 +103,7 @@ def metric_values(
             size = chunk.stop - chunk.start
             W = item_weights(n, size, np.random.RandomState(states[c - 1]))
         for stratum, rows in used.items():
-            W_rows = None if W is None else W[:, rows]
+            W_rows = W if W is None or rows.all() else W[:, rows]
             for a in range(n_arms):
                 for s in range(n_seeds):
                     for reference, target in targets.items():

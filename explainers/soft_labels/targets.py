@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 from scipy.sparse import issparse
 from scipy.special import xlogy
 from sklearn.utils import assert_all_finite
@@ -92,60 +93,94 @@ def columns_of(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return columns
 
 
-def read_matrix(values: Any, name: str) -> np.ndarray:
+@njit(cache=True, nogil=True)
+def scan_matrix(
+    M: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, int]:  # pragma: no cover
+    """In one pass: each row's sum, whether it holds whole numbers only, whether it is missing (NaN
+    or all zeros), and the first row with a negative and with an infinite entry (-1: none)."""
+    n, K = M.shape
+    sums = np.empty(n)
+    whole = np.empty(n, np.bool_)
+    missing = np.empty(n, np.bool_)
+    negative, infinite = -1, -1
+    for i in range(n):
+        total = 0.0
+        integral, empty, absent = True, True, False
+        for k in range(K):
+            m = M[i, k]
+            total += m
+            absent = absent or np.isnan(m)
+            integral = integral and m == np.rint(m)
+            empty = empty and m == 0.0
+            if m < 0.0 and negative < 0:
+                negative = i
+            if np.isinf(m) and infinite < 0:
+                infinite = i
+        sums[i], whole[i], missing[i] = total, integral, absent or empty
+    return sums, whole, missing, negative, infinite
+
+
+class Matrix(NamedTuple):
+    """A matrix of targets, and what one pass says of its rows."""
+
+    values: np.ndarray  # (n, K)
+    sums: np.ndarray  # (n,)
+    whole: np.ndarray  # (n,) bool
+    missing: np.ndarray  # (n,) bool
+
+    def take(self, rows: np.ndarray) -> "Matrix":
+        return Matrix(self.values[rows], self.sums[rows], self.whole[rows], self.missing[rows])
+
+
+def read_matrix(values: Any, name: str) -> Matrix:
     """A float matrix of targets; NaN is let through and means that a row is missing."""
     matrix = values.toarray() if issparse(values) else values
-    matrix = check_array(
-        matrix,
-        dtype=np.float64,
-        ensure_all_finite="allow-nan",
-        ensure_min_samples=1,
-        input_name=name,
-    )
+    matrix = check_array(matrix, dtype=np.float64, ensure_all_finite=False, input_name=name)
     if matrix.shape[1] < 2:
         raise ValueError(
             f"{name} has {matrix.shape[1]} column; soft labels need at least 2 classes"
         )
-    if (matrix < 0).any():
-        row = int(np.argmax((matrix < 0).any(axis=1)))
-        raise ValueError(f"{name} has a negative entry in row {row}: {matrix[row].tolist()}")
-    return matrix
+    sums, whole, missing, negative, infinite = scan_matrix(np.ascontiguousarray(matrix))
+    if negative >= 0:
+        raise ValueError(
+            f"{name} has a negative entry in row {negative}: {matrix[negative].tolist()}"
+        )
+    if infinite >= 0:
+        raise ValueError(f"{name} contains infinity in row {infinite}: {matrix[infinite].tolist()}")
+    return Matrix(matrix, sums, whole, missing)
 
 
-def missing_rows(matrix: np.ndarray) -> np.ndarray:
-    """Rows without a label: all zeros, or with NaN."""
-    return np.isnan(matrix).any(axis=1) | (matrix == 0).all(axis=1)
-
-
-def is_counts(matrix: np.ndarray, name: str) -> bool:
+def is_counts(matrix: Matrix, name: str) -> bool:
     """Votes (integer rows, not all of sum one) or probabilities (rows of sum one)?"""
-    sums = matrix.sum(axis=1)
-    unit = np.abs(sums - 1) <= SUM_TOLERANCE
-    whole = (matrix == np.rint(matrix)).all(axis=1)
+    unit = np.abs(matrix.sums - 1) <= SUM_TOLERANCE
     if unit.all():
         return False
-    if whole.all():
+    if matrix.whole.all():
         return True
-    odd = int(np.argmax(~unit & ~whole) if (~unit & ~whole).any() else np.argmax(~whole))
-    if unit[odd]:
+    odd = ~unit & ~matrix.whole
+    row = int(np.argmax(odd) if odd.any() else np.argmax(~matrix.whole))
+    if unit[row]:
+        other = int(np.argmax(~unit))
         raise ValueError(
-            f"{name} mixes probabilities (row {odd}: {matrix[odd].tolist()}) and vote counts "
-            f"(row {int(np.argmax(~unit))}: {matrix[np.argmax(~unit)].tolist()}); give one kind"
+            f"{name} mixes probabilities (row {row}: {matrix.values[row].tolist()}) and vote "
+            f"counts (row {other}: {matrix.values[other].tolist()}); give one kind"
         )
     raise ValueError(
-        f"{name} row {odd} sums to {sums[odd]:.6g}; allowed: probabilities summing to 1 within "
-        f"{SUM_TOLERANCE:g}, or whole numbers of votes"
+        f"{name} row {row} sums to {matrix.sums[row]:.6g}; allowed: probabilities summing to 1 "
+        f"within {SUM_TOLERANCE:g}, or whole numbers of votes"
     )
 
 
-def normalise(
-    matrix: np.ndarray, smoothing: float, name: str
-) -> tuple[np.ndarray, np.ndarray | None]:
+def normalise(matrix: Matrix, smoothing: float, name: str) -> tuple[np.ndarray, np.ndarray | None]:
     """Distributions, and the votes where the matrix holds votes."""
-    if not is_counts(matrix, name):
-        return matrix / matrix.sum(axis=1, keepdims=True), None
-    n = matrix.sum(axis=1, keepdims=True)
-    return (matrix + smoothing / matrix.shape[1]) / (n + smoothing), matrix.astype(np.int64)
+    n = matrix.sums[:, None]
+    if is_counts(matrix, name):
+        smoothed = (
+            matrix.values + smoothing / matrix.values.shape[1] if smoothing else matrix.values
+        )
+        return smoothed / (n + smoothing), matrix.values.astype(np.int64)
+    return (matrix.values if (n == 1).all() else matrix.values / n), None
 
 
 def column_names(values: Any) -> np.ndarray | None:
@@ -206,11 +241,10 @@ def soft_targets(
         return SoftTargets(one_hot(columns, len(labels)), None, labels)
     values, labels_found = arrange_columns(values, classes, name)
     matrix = read_matrix(values, name)
-    labels = check_classes(labels_found, matrix.shape[1])
-    missing = missing_rows(matrix)
-    if missing.any():
-        row = int(np.argmax(missing))
-        raise ValueError(f"{name} has no label in row {row}: {matrix[row].tolist()}")
+    labels = check_classes(labels_found, matrix.values.shape[1])
+    if matrix.missing.any():
+        row = int(np.argmax(matrix.missing))
+        raise ValueError(f"{name} has no label in row {row}: {matrix.values[row].tolist()}")
     P, counts = normalise(matrix, smoothing, name)
     return SoftTargets(P, counts, labels)
 
@@ -270,14 +304,14 @@ def as_soft_labels(
     if not (np.isfinite(smoothing) and smoothing >= 0):
         raise ValueError(f"smoothing={smoothing!r} must be a finite number >= 0")
     if on_missing == "raise":
-        return soft_targets(y_or_counts, classes, smoothing, "y_or_counts").P
+        return soft_targets(y_or_counts, classes, smoothing, "y_or_counts").P.copy()
     if not is_matrix(y_or_counts):
         P = soft_targets(y_or_counts, classes).P
         return P, np.ones(len(P), dtype=bool)
     values, labels = arrange_columns(y_or_counts, classes, "y_or_counts")
     matrix = read_matrix(values, "y_or_counts")
-    check_classes(labels, matrix.shape[1])
-    kept = ~missing_rows(matrix)
+    check_classes(labels, matrix.values.shape[1])
+    kept = ~matrix.missing
     if not kept.any():
         raise ValueError("y_or_counts has no row with a label")
-    return normalise(matrix[kept], smoothing, "y_or_counts")[0], kept
+    return normalise(matrix.take(kept), smoothing, "y_or_counts")[0], kept

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from .targets import check_classes, column_names, is_counts, missing_rows, read_matrix
+from .targets import check_classes, column_names, is_counts, read_matrix
 
 __all__ = ["Votes", "read_annotations"]
 
@@ -132,12 +132,11 @@ def read_dense(annotations: Any) -> Votes:
 
 def read_counts(annotations: Any) -> Votes:
     matrix = read_matrix(annotations, "annotations")
-    absent = missing_rows(matrix)
-    present = matrix[~absent]
-    whole = (present == np.rint(present)).all()
-    if len(present) and not whole and not is_counts(present, "annotations"):
+    present = matrix.take(~matrix.missing)
+    if not present.whole.all() and not is_counts(present, "annotations"):
         raise ValueError("annotations are probabilities; vote counts are whole numbers")
-    counts = np.where(absent[:, None], 0, np.nan_to_num(matrix)).astype(np.int64)
+    absent = matrix.missing[:, None]
+    counts = np.where(absent, 0, np.nan_to_num(matrix.values)).astype(np.int64)
     classes = check_classes(column_names(annotations), counts.shape[1])
     return Votes(None, None, None, counts, np.arange(len(counts)), None, classes)
 
