@@ -79,16 +79,23 @@ def harmonic_dimension(n_actions: Sequence[int]) -> dict[str, int]:
 class GameDecomposition:
     """The parts of a game, and how large they are; `decompose` makes it.
 
-    Attributes
+    Parameters
     ----------
     game : NormalFormGame
         What was decomposed.
     measure : list of ndarray
         The weights mu_i.
-    nonstrategic, potential, harmonic : NormalFormGame
-        The three parts; ValueError where one wasn't asked for.
+    parts : dict of str to NormalFormGame
+        Those of "nonstrategic", "potential" and "harmonic" that were asked for.
     potential_function : ndarray of shape (d_0, ..., d_{n-1}) or None
         phi, of weighted mean zero; None if neither potential nor harmonic part was asked for.
+
+    Attributes
+    ----------
+    game, measure, potential_function
+        As given.
+    nonstrategic, potential, harmonic : NormalFormGame
+        The three parts; ValueError where one wasn't asked for.
 
     References
     ----------
