@@ -35,6 +35,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "TrainingDynamics",
             "VoteShare",
             "WAWA",
+            "annotation_budget_curve",
             "as_soft_labels",
             "brier_decomposition",
             "calibration_error",

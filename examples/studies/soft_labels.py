@@ -1,6 +1,6 @@
 """Study: what human soft labels change, on Fashion-MNIST-H and where the truth is known.
 
-    python -P examples/studies/soft_labels.py [--quick] [--parts fashion synthetic convergence]
+    python -P examples/studies/soft_labels.py [--quick] [--parts fashion budget]
 
 Fashion-MNIST-H needs the votes (``fashion_mnist_h_counts.csv`` in the folder EQUIPOISE_STUDY_DATA, or
 in ../shared/data beside the project) and Debian's package dataset-fashion-mnist; the part is left
@@ -28,7 +28,7 @@ from equipoise.datasets import (
     simulate_annotators,
 )
 from equipoise.estimators import SoftLabelClassifier
-from equipoise.explainers import SoftLabelAudit
+from equipoise.explainers import SoftLabelAudit, annotation_budget_curve
 
 PROJECT = Path(__file__).resolve().parents[2]
 ARMS = (
@@ -115,42 +115,47 @@ def save(audit: SoftLabelAudit, name: str, criteria: dict[str, Any], output: Pat
     print(json.dumps(criteria, indent=1))
 
 
-def fashion(output: Path, quick: bool) -> None:
-    """5000 garments to train on, 5000 to test; 784-256-10 network, 25 epochs."""
+def load_fashion(quick: bool) -> tuple[np.ndarray, ...] | None:
+    """Pixels, labels and votes: 5000 garments to train on, 5000 to test."""
     folder = Path(os.environ.get("EQUIPOISE_STUDY_DATA", PROJECT.parent / "shared" / "data"))
     try:
         data = fetch_fashion_mnist_h(path=folder / "fashion_mnist_h_counts.csv")
     except FileNotFoundError as error:
-        print(f"fashion: left out, {error}")
-        return
+        print(f"Fashion-MNIST-H: left out, {error}")
+        return None
     rows = np.random.RandomState(2026).permutation(10_000)
     size = 1000 if quick else 5000
-    train, test = rows[:size], rows[5000 : 5000 + size]
     X = (data.data / 255).astype(np.float32)
-    network = SoftLabelClassifier(
+    parts = rows[:size], rows[5000 : 5000 + size]
+    return tuple(array[part] for part in parts for array in (X, data.target, data.counts))
+
+
+def fashion_network(max_epochs: int) -> SoftLabelClassifier:
+    """784-256-10."""
+    return SoftLabelClassifier(
         hidden_layer_sizes=(256,),
-        max_epochs=5 if quick else 25,
+        max_epochs=max_epochs,
         batch_size=128,
         lr=1e-3,
         weight_decay=0,
         standardize=False,
     )
+
+
+def fashion(output: Path, quick: bool) -> None:
+    """All arms on Fashion-MNIST-H, 25 epochs."""
+    items = load_fashion(quick)
+    if items is None:
+        return
     audit = SoftLabelAudit(
-        network,
+        fashion_network(5 if quick else 25),
         arms=ARMS,
         seeds=[101, 102] if quick else [101, 102, 103, 104, 105],
         n_bootstrap=200 if quick else 2000,
         memory=output / "cache",
         random_state=7,
         verbose=1,
-    ).fit(
-        X[train],
-        data.target[train],
-        data.counts[train],
-        X[test],
-        data.target[test],
-        data.counts[test],
-    )
+    ).fit(*items)
     soft, mode = (effect(audit, f"{kind} main", "soft", "kl") for kind in ("soft", "mode"))
     hard_sd = min(mean(audit, arm, "KL")[1] for arm in ("hard_orig", "hard_mode"))
     hard_ece = min(mean(audit, arm, "soft ECE")[0] for arm in ("hard_orig", "hard_mode"))
@@ -275,7 +280,30 @@ def convergence(output: Path, quick: bool) -> None:
     plt.close(ax.figure)
 
 
-PARTS = {"fashion": fashion, "synthetic": synthetic, "convergence": convergence}
+def budget(output: Path, quick: bool) -> None:
+    """Votes an item on Fashion-MNIST-H, from one to 34."""
+    items = load_fashion(quick)
+    if items is None:
+        return
+    curve = annotation_budget_curve(
+        fashion_network(5 if quick else 25),
+        *items,
+        budgets=(1, 2, 3, 5, 8, 13, 21, 34),
+        seeds=[401] if quick else [401, 402, 403],
+        memory=output / "cache",
+        random_state=10,
+        verbose=1,
+    )
+    curve.to_frame().to_csv(output / "budget.csv", index=False)
+    print(f"\n== budget\n{curve}\n{curve.to_frame().round(4).to_string(index=False)}")
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    for metric, ax in zip(("kl", "entropy_spearman"), axes, strict=True):
+        curve.plot(metric, ax)
+    figure.savefig(output / "budget.png", dpi=110)
+    plt.close(figure)
+
+
+PARTS = {"fashion": fashion, "synthetic": synthetic, "convergence": convergence, "budget": budget}
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from .alignment import (
 from .arms import entropy_matched_labels, make_label_arms
 from .audit import SoftLabelAudit
 from .audit_report import AuditReport
+from .budget import annotation_budget_curve
 from .calibration import brier_decomposition, calibration_error, reliability_curve
 from .cartography import DatasetCartography
 from .dynamics import TrainingDynamics
@@ -28,6 +29,7 @@ __all__ = [
     "SoftLabelAudit",
     "TrainingDynamics",
     "VoteShare",
+    "annotation_budget_curve",
     "as_soft_labels",
     "brier_decomposition",
     "calibration_error",

@@ -29,8 +29,14 @@ def style_of(arm: str, arms: list[str]) -> dict[str, Any]:
     return {
         "color": COLORS[place % len(COLORS)],
         "linestyle": "-" if place < len(COLORS) else "--",
+        "markerfacecolor": COLORS[place] if place < len(COLORS) else "white",
         "label": arm,
     }
+
+
+def legend_beside(ax: Any) -> None:
+    """Eight arms need room: the legend stands right of the axes."""
+    ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 def draw_effects(ax: Any, effects: pd.DataFrame) -> Any:
@@ -68,26 +74,36 @@ def draw_reliability(
         xlim=(0, 1.02),
         ylim=(0, 1.02),
     )
-    ax.legend(frameon=False, fontsize="small")
+    legend_beside(ax)
     return ax
 
 
 def draw_strata(ax: Any, summary: pd.DataFrame, arms: list[str], only: str | None) -> Any:
-    """KL to the annotators by stratum of difficulty."""
+    """KL to the annotators of all items, by stratum of difficulty, and of the shifted items."""
     reference, metric = SHOWN
     rows = summary[(summary["reference"] == reference) & (summary["metric"] == metric)]
     names = list(dict.fromkeys(rows["stratum"]))
-    for arm in arms:
+    places = np.arange(len(names))
+    graded = np.array([name.startswith("difficulty") for name in names])
+    for a, arm in enumerate(arms):
         if only in (None, arm):
-            by_stratum = rows[rows["arm"] == arm].set_index("stratum").loc[names]
-            spread = np.abs(
-                by_stratum[["low", "high"]].to_numpy().T - by_stratum["mean"].to_numpy()
-            )
-            ax.errorbar(
-                names, by_stratum["mean"], spread, marker="o", capsize=2, **style_of(arm, arms)
-            )
-    ax.set(ylabel="KL from annotators to model (nats)", title="by difficulty for people")
-    ax.legend(frameon=False, fontsize="small")
+            at = places + 0.06 * (a - (len(arms) - 1) / 2)  # side by side, to be told apart
+            means = rows[rows["arm"] == arm].set_index("stratum").loc[names]
+            value = means["mean"].to_numpy()
+            spread = np.abs(means[["low", "high"]].to_numpy().T - value)
+            style = style_of(arm, arms)
+            ax.errorbar(at, value, spread, capsize=2, marker="o", **{**style, "linestyle": ""})
+            line = {"color": style["color"], "linestyle": style["linestyle"]}
+            ax.plot(at[graded], value[graded], **line)
+    ax.set_xticks(
+        places, [name.removeprefix("difficulty ").removeprefix("mode-") for name in names]
+    )
+    ax.set(
+        xlabel="items, from easy to hard for people",
+        ylabel="KL from annotators to model (nats)",
+        title="by difficulty for people",
+    )
+    legend_beside(ax)
     return ax
 
 
@@ -126,7 +142,7 @@ def draw_convergence(
         ylabel=f"test cross-entropy to the {references[column]} labels (nats)",
         title="convergence",
     )
-    ax.legend(frameon=False, fontsize="small")
+    legend_beside(ax)
     return ax
 
 
@@ -152,7 +168,7 @@ def draw_entropy_alignment(
         ylabel="mean model entropy (nats)",
         title="does the model doubt where people do?",
     )
-    ax.legend(frameon=False, fontsize="small")
+    legend_beside(ax)
     return ax
 
 
