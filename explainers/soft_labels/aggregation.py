@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from numba import njit
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
@@ -37,13 +38,27 @@ __all__ = ["WAWA", "DawidSkene", "MajorityVote", "VoteShare"]
 FLOOR = 1e-300
 
 
+@njit(cache=True, nogil=True)
+def subtract_row_max(Z: np.ndarray) -> np.ndarray:  # pragma: no cover
+    """Take each row's largest entry off the row, in place, and return it."""
+    n, K = Z.shape
+    top = np.empty(n)
+    for i in range(n):
+        largest = Z[i, 0]
+        for k in range(1, K):
+            largest = max(largest, Z[i, k])
+        for k in range(K):
+            Z[i, k] -= largest
+        top[i] = largest
+    return top
+
+
 def posterior(log_T: np.ndarray) -> tuple[np.ndarray, float]:
     """Rows normalised to distributions (in place), and the log-likelihood of the votes."""
-    top = log_T.max(axis=1, keepdims=True)
-    log_T -= top
+    top = subtract_row_max(log_T)
     T = np.exp(log_T, out=log_T)
-    mass = T.sum(axis=1, keepdims=True)
-    T /= mass
+    mass = T @ np.ones(T.shape[1])  # BLAS: NumPy's sum over short rows takes as long as the exp
+    T /= mass[:, None]
     return T, float(top.sum() + np.log(mass).sum())
 
 
@@ -451,7 +466,7 @@ class DawidSkene(VoteAggregator):
         history = []
         for _ in range(self.max_iter):
             confusion = self._confusion((A_T @ T).reshape(J, K, K).transpose(0, 2, 1))
-            priors = T.mean(axis=0)
+            priors = np.full(len(T), 1 / len(T)) @ T
             log_table = np.log(np.maximum(confusion.transpose(0, 2, 1).reshape(J * K, K), FLOOR))
             log_T = A @ log_table
             log_T += np.log(np.maximum(priors, FLOOR))

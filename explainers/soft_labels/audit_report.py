@@ -217,6 +217,27 @@ class AuditReport(Explanation):
     ----------
     results, summary_frame, stability, dynamics, alignment, mode_shift
         As given.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from equipoise.datasets import make_ambiguous_digits, simulate_annotators
+    >>> from equipoise.estimators import SoftLabelClassifier
+    >>> from equipoise.explainers import SoftLabelAudit
+    >>> digits = make_ambiguous_digits(300, ambiguity=0.5, random_state=0)
+    >>> votes = simulate_annotators(digits.posterior, skill=(1, 1), random_state=0).counts
+    >>> model = SoftLabelClassifier(LogisticRegression(C=0.01))
+    >>> audit = SoftLabelAudit(
+    ...     model,
+    ...     arms=["hard_orig", "hard_mode", "soft_human", "soft_orig_mode"],
+    ...     seeds=1,
+    ...     strata=(0, 1),
+    ...     n_bootstrap=50,
+    ...     random_state=0,
+    ... )
+    >>> report = audit.fit(digits.data / 16, digits.target, votes).explain()
+    >>> sorted(set(report.results["arm"]))
+    ['hard_mode', 'hard_orig', 'soft_human', 'soft_orig_mode']
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The audit's tables of results and dynamics, and its answer in words."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -81,7 +81,7 @@ def describe(audit: "SoftLabelAudit") -> list[str]:
         f"{audit.mode_shift_.rate:.1%} of the items have a human mode that isn't their original "
         "label"
     ]
-    found = {
+    found: dict[Any, Any] = {
         (row.reference, row.metric, row.effect): row
         for row in audit.effects_[audit.effects_["stratum"] == "all"].itertuples()
     }
@@ -95,8 +95,8 @@ def describe(audit: "SoftLabelAudit") -> list[str]:
         for effect in ("soft main", "mode main", "item information"):
             row = found.get((reference, metric, effect))
             if row is not None:
-                low, high = (row.t_low, row.t_high) if np.isnan(row.low) else (row.low, row.high)
-                interval = "" if np.isnan(low) else f" [{low:+.3f}, {high:+.3f}]"
+                ends = (row.t_low, row.t_high) if np.isnan(row.low) else (row.low, row.high)
+                interval = "" if np.isnan(ends[0]) else " [{:+.3f}, {:+.3f}]".format(*ends)
                 parts.append(f"{effect} {row.estimate:+.3f}{interval}")
         if parts:
             lines.append(f"{name}: " + ", ".join(parts))

@@ -50,7 +50,7 @@ def fit_power(r: np.ndarray, values: np.ndarray) -> tuple[float, float, float]:
 def draw_budget(ax: Any, frame: pd.DataFrame, curves: pd.DataFrame, metric: str) -> Any:
     """A measure against the votes an item, with its fitted curve."""
     rows = frame[frame["metric"] == metric]
-    a, b, c = curves.set_index("metric").loc[metric, ["a", "b", "c"]]
+    a, b, c = (float(v) for v in curves.loc[curves["metric"] == metric, ["a", "b", "c"]].iloc[0])
     r = np.geomspace(rows["votes"].min(), rows["votes"].max(), 100)
     ax.plot(r, a + b * r**-c, color=COLORS[1], label="a + b r$^{-c}$")
     ax.errorbar(rows["votes"], rows["mean"], rows["sd"], fmt="o", color=COLORS[0], capsize=3)
@@ -183,11 +183,11 @@ def annotation_budget_curve(
                 }
             )
         )
-        at_end = " (at the end of the range searched)" if c in EXPONENTS else ""
+        beyond = ", an extrapolation beyond what was measured" if votes_90 > chosen[-1] else ""
         lines.append(
             f"{name}: {rows['mean'].iloc[0]:.3f} with {chosen[0]} votes an item, "
             f"{rows['mean'].iloc[-1]:.3f} with {chosen[-1]}, about {a:.3f} without limit; "
-            f"90% of the way from one vote takes about {votes_90:.0f} votes{at_end}"
+            f"90% of the way from one vote takes about {votes_90:.0f} votes{beyond}"
         )
     frame = pd.concat(frames, ignore_index=True)
     fitted = pd.DataFrame(curves)

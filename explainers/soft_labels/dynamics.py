@@ -40,6 +40,17 @@ class TrainingDynamics:
         Mean and population standard deviation of all probabilities over the epochs, and the last.
     soft_confidence, last_kl : ndarray of shape (n_samples,) or None
         Mean of sum_k p_k f_k, and KL(p || f) in the last epoch, where soft labels were given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from equipoise.estimators import SoftLabelClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SoftLabelClassifier(max_epochs=5, track_dynamics=True, random_state=0).fit(X, y)
+    >>> dynamics = model.dynamics_
+    >>> dynamics.n_epochs, dynamics.confidence.shape
+    (5, (150,))
     """
 
     n_epochs: int

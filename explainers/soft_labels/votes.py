@@ -19,14 +19,14 @@ FORMS = ("auto", "long", "dense", "counts")
 
 
 class Votes(NamedTuple):
-    """Who voted what on which task; without workers, only the counts."""
+    """Who voted what on which task; with counts, the votes and the workers are empty."""
 
-    task: np.ndarray | None  # (V,) position among the tasks, sorted
-    worker: np.ndarray | None  # (V,) position among the workers
-    label: np.ndarray | None  # (V,) position among the classes
+    task: np.ndarray  # (V,) position among the tasks, sorted
+    worker: np.ndarray  # (V,) position among the workers
+    label: np.ndarray  # (V,) position among the classes
     counts: np.ndarray  # (n_tasks, K)
     tasks: np.ndarray
-    workers: np.ndarray | None
+    workers: np.ndarray
     classes: np.ndarray
 
 
@@ -118,8 +118,8 @@ def read_dense(annotations: Any) -> Votes:
     if not voted.any():
         raise ValueError("annotations hold no vote")
     task, worker = np.nonzero(voted)
-    label, classes = pd.factorize(pd.Series(matrix[voted]), sort=True)
-    classes = np.asarray(classes)
+    label, found = pd.factorize(pd.Series(matrix[voted]), sort=True)
+    classes = np.asarray(found)
     if classes.dtype.kind == "f" and (classes == np.rint(classes)).all():
         classes = classes.astype(np.int64)  # they were whole numbers beside NaN
     if len(classes) < 2:
@@ -138,7 +138,8 @@ def read_counts(annotations: Any) -> Votes:
     absent = matrix.missing[:, None]
     counts = np.where(absent, 0, np.nan_to_num(matrix.values)).astype(np.int64)
     classes = check_classes(column_names(annotations), counts.shape[1])
-    return Votes(None, None, None, counts, np.arange(len(counts)), None, classes)
+    none = np.zeros(0, dtype=np.int64)
+    return Votes(none, none, none, counts, np.arange(len(counts)), none, classes)
 
 
 def read_annotations(annotations: Any, form: str, workers_needed: bool) -> Votes:
