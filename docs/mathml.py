@@ -17,7 +17,7 @@ def convert(tex, node, as_block):
     """MathML of a formula, or its TeX as code where docutils can't read it."""
     try:
         return tex2mathml(tex, as_block=as_block)
-    except MathError as error:
+    except (IndexError, MathError) as error:  # IndexError: a power without a base
         logger.warning("formula %r: %s", tex, error, location=node)
         return f"<code>{nodes.unescape(tex)}</code>"
 

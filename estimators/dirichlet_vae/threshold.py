@@ -205,7 +205,7 @@ def collapse_threshold(
           global optimum whatever prior, encoder or decoder. Rows too many to compare are bounded
           from above.
         - "spectrum": the local thresholds of the first min(n_components - 1, n_features)
-        directions.
+          directions.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows.
 
