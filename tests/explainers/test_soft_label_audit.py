@@ -99,9 +99,7 @@ def test_results_agree_with_the_public_metrics(audited: SoftLabelAudit) -> None:
     arms, F, P_test, _, _ = audited._report
     model = audited.models_[arm, seed]
     modes = np.where(votes[np.arange(300), y] == votes.max(axis=1), y, votes.argmax(axis=1))
-    _, test = split_by_mode(
-        modes, 0.3, int(np.random.RandomState(0).randint(2**31 - 1, size=3)[0])
-    )
+    _, test = split_by_mode(modes, 0.3, int(np.random.RandomState(0).randint(2**31 - 1, size=3)[0]))
     proba = model.predict_proba(X[test])
     np.testing.assert_array_equal(F[arms.index(arm), 0], proba)
     np.testing.assert_allclose(P_test, votes[test] / 10)
