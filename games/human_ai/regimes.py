@@ -147,7 +147,8 @@ def cubic_roots(
         if q > 0 and p >= 0:
             continue
         low, high = 0.0, 0.0
-        if p == 0:
+        if abs(p) <= 1e-6 * np.cbrt(q) ** 2:
+            # The ratio below would overflow; Newton's steps add what p changes.
             high = np.cbrt(-q)
         else:
             size = 2 * np.sqrt(abs(p) / 3)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
@@ -112,6 +112,8 @@ def test_reference_thresholds():
 
 
 @few
+@example(1.0, 3e-279, 0.25)  # where the ratio of the hyperbolic form overflows
+@example(1.0, 1e-4, 1e-45)
 @given(st.floats(0.001, 5), st.floats(-3, 5), st.floats(-3, 3))
 def test_cubic_roots_agree_with_numpy(alpha, beta, gamma):
     """Where the polynomial is negative in (0, 1), its ends are numpy's roots."""
