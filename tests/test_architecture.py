@@ -22,6 +22,7 @@ GROUND_FLOOR = {
     "language_models",
     "plotting",
     "testing",
+    "training",
 }
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 

@@ -16,7 +16,8 @@ from skorch.dataset import Dataset
 from skorch.helper import predefined_split
 from torch import nn
 
-from ..soft_labels.training import EpochProgress, TensorBatches
+from equipoise.training import EpochProgress, TensorBatches
+
 from .networks import DirichletVAE
 
 __all__ = ["TrainingPlan", "VAENet", "make_net", "train"]

@@ -214,6 +214,7 @@ def fit_network(
 ) -> None:
     """Train a torch network through skorch."""
     from equipoise.devices import forked_seed, resolve_device
+    from equipoise.training import EpochProgress
 
     from ...explainers.soft_labels.callback import CartographyCallback
     from . import training
@@ -266,7 +267,7 @@ def fit_network(
         if full_batch:
             callbacks.append(("flat", training.StopWhenFlat()))
         if model.verbose:
-            callbacks.append(("progress", training.EpochProgress()))
+            callbacks.append(("progress", EpochProgress()))
         if model.track_dynamics:
             reference = human_modes(P) if hard is None else hard
             cartography = CartographyCallback(X, reference, soft_labels=P)

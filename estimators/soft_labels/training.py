@@ -7,7 +7,7 @@ the same seed and different targets start from the same weights and see the same
 
 import copy
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,9 +19,11 @@ from skorch.dataset import Dataset
 from skorch.helper import predefined_split
 from torch import nn
 
+from equipoise.training import TensorBatches
+
 from .networks import SoftLabelMLP, SoftTargetLoss, Standardized
 
-__all__ = ["TensorBatches"]
+__all__ = ["TrainingPlan", "make_module", "make_net", "train"]
 
 #: Rows of one forward pass outside training.
 EVALUATION_ROWS = 4096
@@ -37,43 +39,6 @@ class TrainingPlan(NamedTuple):
     batch_size: int
     max_epochs: int
     device: torch.device
-
-
-class TensorBatches:
-    """Batches cut from whole tensors: what skorch calls instead of `torch.utils.data.DataLoader`.
-
-    Parameters
-    ----------
-    dataset : skorch.dataset.Dataset
-        Holds ``X`` and ``y`` as tensors.
-    batch_size : int
-        Rows a batch; -1 for all.
-    rng : numpy.random.RandomState, optional
-        Shuffles the rows anew in each epoch; None keeps their order.
-    """
-
-    def __init__(
-        self, dataset: Dataset, batch_size: int, rng: np.random.RandomState | None = None
-    ) -> None:
-        self.dataset = dataset
-        self.batch_size = len(dataset) if batch_size == -1 else batch_size
-        self.rng = rng
-
-    def __len__(self) -> int:
-        return -(-len(self.dataset) // self.batch_size)
-
-    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        X, y = self.dataset.X, self.dataset.y
-        n = len(X)
-        if y is None:  # prediction: skorch drops the second part
-            y = torch.zeros(n)
-        order = None if self.rng is None else torch.from_numpy(self.rng.permutation(n))
-        for start in range(0, n, self.batch_size):
-            rows = slice(start, start + self.batch_size)
-            if order is None:
-                yield X[rows], y[rows]
-            else:
-                yield X[order[rows]], y[order[rows]]
 
 
 class L2Net(NeuralNet):
@@ -103,25 +68,6 @@ class StopWhenFlat(Callback):
         losses = net.history[-2:, "train_loss"]
         if len(losses) == 2 and abs(losses[0] - losses[1]) <= self.tol * max(1, abs(losses[1])):
             raise KeyboardInterrupt  # how skorch's callbacks end training
-
-
-class EpochProgress(Callback):
-    """A progress bar over the epochs."""
-
-    def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
-        from tqdm.auto import tqdm
-
-        self.bar_ = tqdm(total=net.max_epochs, unit="epoch")
-
-    def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        self.bar_.update()
-        self.bar_.set_postfix(loss=f"{net.history[-1, 'train_loss']:.4f}")
-
-    def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        self.bar_.close()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k != "bar_"}
 
 
 def to_probabilities(logits: torch.Tensor) -> torch.Tensor:
