@@ -1,14 +1,17 @@
-"""The same equations in other clothes: normal form, simple stochastic game, halting transform."""
+"""The same equations in other clothes: normal form, stochastic game, halting transform, graph."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from equipoise.imports import optional_import
+
 from .problem import LEMM
 from .weights import contraction_gap, find_weights
 
-__all__ = ["GameForm", "game_form", "halting_transform", "normal_form"]
+__all__ = ["GameForm", "dependency_graph", "game_form", "halting_transform", "normal_form"]
 
 Array = np.ndarray
 
@@ -155,3 +158,27 @@ def halting_transform(problem: LEMM, eps: float) -> LEMM:
         raise ValueError(f"eps={eps!r} must lie strictly between 0 and 1")
     A = (1 - eps) * problem.A
     return LEMM(A, problem.b, problem.indptr, problem.op, names=problem.names)
+
+
+def dependency_graph(problem: LEMM) -> Any:
+    """The graph of a system, with an edge i -> j where node i depends on node j.
+
+    Parameters
+    ----------
+    problem : LEMM
+        Any system.
+
+    Returns
+    -------
+    networkx.DiGraph
+        Nodes by name, with attribute `op` 'max', 'min' or 'affine'.
+    """
+    nx = optional_import("networkx", "graphs")
+    names = [problem.name(i) for i in range(problem.n)]
+    words = {1: "max", -1: "min", 0: "affine"}
+    start, cols = problem.edges
+    graph = nx.DiGraph()
+    graph.add_nodes_from((names[i], {"op": words[int(problem.op[i])]}) for i in range(problem.n))
+    owner = np.repeat(np.arange(problem.n), np.diff(start))
+    graph.add_edges_from((names[i], names[j]) for i, j in zip(owner, cols, strict=True))
+    return graph

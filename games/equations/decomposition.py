@@ -14,10 +14,10 @@ from .classes import LEMMClass, classify_quickly
 from .errors import LEMMSingularError
 from .graph import component_levels
 from .kernels import gauss_seidel
-from .policy_iteration import all_switch, hoffman_karp, safeguarded
 from .problem import LEMM
-from .simple_policy_iteration import generic_direction, parametric_rule, switching_rule
 from .solver import Run
+from .switch_all import all_switch, hoffman_karp, safeguarded
+from .switch_one import generic_direction, parametric_rule, switching_rule
 
 __all__ = ["solve_by_components", "solve_halting", "solve_twisted"]
 

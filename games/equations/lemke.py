@@ -5,18 +5,16 @@ to 0; the lexicographic ratio test keeps it from cycling on ties.
 """
 
 from collections.abc import Callable
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval
 
 from .classes import classify_quickly
 from .complementarity import binary_form, complementarity_form
 from .errors import LEMMSingularError
 from .problem import LEMM
-from .solver import LEMMSolver, Run, check_problem
+from .solver import LEMMSolver, Run, check_problem, constraints
 
 __all__ = ["LemkeSolver", "lemke"]
 
@@ -174,9 +172,7 @@ class LemkeSolver(LEMMSolver):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "callback": [callable, None],
+        **constraints("tol", "max_iter", "callback"),
     }
 
     z_: Array

@@ -7,8 +7,8 @@ import numpy as np
 from .decomposition import TIE
 from .inverse import PolicyInverse, SignChangeError
 from .problem import LEMM
-from .simple_policy_iteration import owners
 from .solve import solve_lemm
+from .switch_one import owners
 
 __all__ = ["SolutionPath", "solution_path"]
 

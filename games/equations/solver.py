@@ -3,11 +3,13 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from equipoise.explanation import Explanation
@@ -17,10 +19,27 @@ from .kernels import bracket
 from .problem import LEMM
 from .weights import contraction_gap, find_weights, longest_row, wide_gap
 
-__all__ = ["BoundedGap", "LEMMSolver", "Run", "check_problem"]
+__all__ = [
+    "BoundedGap",
+    "LEMMSolver",
+    "Run",
+    "check_problem",
+    "constraints",
+    "starting_policy",
+]
 
 Array = np.ndarray
 EPS = np.finfo(np.float64).eps
+
+#: What the parameters that several solvers share may be.
+CONSTRAINTS: dict[str, list[Any]] = {
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "store_history": ["boolean"],
+    "random_state": ["random_state"],
+    "callback": [callable, None],
+    "verbose": ["verbose"],
+}
 
 HINTS = {
     "cycle": (
@@ -100,6 +119,22 @@ def check_problem(problem: Any) -> LEMM:
     if not isinstance(problem, LEMM):
         raise TypeError(f"problem must be a LEMM, got {type(problem).__name__}")
     return problem
+
+
+def constraints(*names: str) -> dict[str, list[Any]]:
+    """The entries of `_parameter_constraints` for shared parameters."""
+    return {name: CONSTRAINTS[name] for name in names}
+
+
+def starting_policy(problem: LEMM, policy_init: Any, x_init: Any) -> Array:
+    """The policy to start from: as given, greedy at given values, or action 0 everywhere."""
+    if policy_init is not None and x_init is not None:
+        raise ValueError("policy_init and x_init are both given; one start is enough")
+    if policy_init is not None:
+        return problem.check_policy(policy_init, "policy_init")
+    if x_init is not None:
+        return problem.greedy(problem.check_values(x_init, "x_init"))
+    return np.zeros(problem.n, dtype=np.int64)
 
 
 class LEMMSolver(BaseEstimator):

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-__all__ = ["Equation", "format_expression", "parse_equations"]
+__all__ = ["Equation", "format_equation", "parse_equations"]
 
 OPS = ("max", "min")
 TOKEN = re.compile(
@@ -204,3 +204,12 @@ def format_expression(
         else:
             terms.append(f"-{product}" if value < 0 else product)
     return " ".join(terms)
+
+
+def format_equation(
+    name: str, op: str, rows: Sequence[tuple[Mapping[str, float | Fraction], float | Fraction]]
+) -> str:
+    """Print an equation so that `parse_equations` reads the same one."""
+    expressions = [format_expression(coefficients, offset) for coefficients, offset in rows]
+    side = expressions[0] if len(expressions) == 1 else f"{op}({', '.join(expressions)})"
+    return f"{name} = {side}"

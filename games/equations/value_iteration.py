@@ -23,7 +23,7 @@ from .kernels import (
 )
 from .problem import LEMM
 from .progress import Monitor
-from .solver import BoundedGap, LEMMSolver, Run, check_problem
+from .solver import BoundedGap, LEMMSolver, Run, check_problem, constraints
 from .sweeps import Blocks, Pace, extrapolate
 from .weights import contraction_gap
 
@@ -119,16 +119,12 @@ class ValueIteration(LEMMSolver):
         "scheme": [StrOptions({"gauss_seidel", "jacobi", "modified_policy", "sor", "interval"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "relative": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "omega": [Interval(Real, 0, 2, closed="neither")],
         "weights": [StrOptions({"auto"}), None, "array-like"],
         "anderson": [Interval(Integral, 0, 50, closed="both")],
         "check_every": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "n_jobs": [Integral, None],
-        "store_history": ["boolean"],
-        "random_state": ["random_state"],
-        "callback": [callable, None],
-        "verbose": ["verbose"],
+        **constraints("max_iter", "store_history", "random_state", "callback", "verbose"),
     }
 
     def __init__(

@@ -36,7 +36,7 @@ from equipoise.games import (
     solve_lemm,
 )
 from equipoise.games.equations.kernels import gauss_seidel
-from equipoise.games.equations.simple_policy_iteration import parametric_rule, switching_rule
+from equipoise.games.equations.switch_one import parametric_rule, switching_rule
 from equipoise.testing import check_equation_solver
 
 E1 = make_pi_cycle_lemm()
