@@ -5,10 +5,10 @@ from equipoise.imports import lazy_exports
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
-        "equations": [
+        "equations": ["make_lemm"],
+        "equation_examples": [
             "make_american_option_lemm",
             "make_gridworld_game",
-            "make_lemm",
             "make_murty_lemm",
             "make_pi_cycle_lemm",
             "make_ssg_newton_cycle",
