@@ -131,54 +131,120 @@ def test_files_are_checked(tmp_path):
         load_haiid(tmp_path / "nothing.csv")
 
 
+def test_undecided_answers_are_left_out(tmp_path):
+    path, table = haiid(tmp_path)
+    table.assign(response_1=[0.0, 0.2, 0.3, 0.5, 0.1]).to_csv(path, index=False)
+    assert load_haiid(path, task="art").groups.tolist() == [1, 2]
+
+
 def test_bansal(tmp_path):
-    path = tmp_path / "beer.csv"
+    path = tmp_path / "decisions.csv"
     table = pd.DataFrame(
-        {"worker": [1, 2], "decision": [1, 0], "y": [1, 1], "pred": [1, 0], "conf": [0.8, 1.0]}
+        {
+            "assignmentId": ["w1", "w2", "w2"],
+            "questionId": [0, 0, 1],
+            "task": "beer",
+            "condition": ["Conf.", "Human", "Conf."],
+            "time": [3.0, 2.0, 4.0],
+            "choice": [1, 0, 1],
+            "y": [1, 1, 0],
+            "pred": [1, 0, 0],
+            "conf": [0.8, 1.0, 0.6],
+        }
     )
     table.to_csv(path, index=False)
     data = load_bansal2021(path)
-    np.testing.assert_allclose(data.X, [[0, logit(0.8)], [0, -logit(0.995)]])
-    assert data.initial is None and data.clipped_share == 0.5
-    table.assign(conf=0.2).to_csv(path, index=False)
-    with pytest.raises(ValueError, match="conf must lie"):
+    np.testing.assert_allclose(
+        data.X, [[0, logit(0.8)], [0, -logit(0.995)], [0, -logit(0.6)]], atol=1e-12
+    )
+    assert data.y.tolist() == [1, 0, 1] and data.y_true.tolist() == [1, 1, 0]
+    assert data.advice.tolist() == [1, 0, 0] and data.groups.tolist() == ["w1", "w2", "w2"]
+    assert data.condition.tolist() == ["Conf.", "Human", "Conf."] and data.item.tolist() == [
+        0,
+        0,
+        1,
+    ]
+    assert data.initial is None and data.clipped_share == pytest.approx(1 / 3)
+    words = table.replace({"choice": {0: "no", 1: "yes"}, "y": {0: "no", 1: "yes"}})
+    words.assign(pred=["yes", "no", "no"]).to_csv(path, index=False)
+    assert load_bansal2021(path).classes.tolist() == ["no", "yes"]
+    np.testing.assert_array_equal(load_bansal2021(path).y, data.y)
+    both = pd.concat([table, table.assign(task="amzbook", y=0)])
+    both.to_csv(path, index=False)
+    with pytest.raises(ValueError, match=r"task: got None; .* \['amzbook', 'beer'\]"):
         load_bansal2021(path)
-    table.assign(pred=3).to_csv(path, index=False)
-    with pytest.raises(ValueError, match="must be 0 or 1"):
-        load_bansal2021(path)
+    assert load_bansal2021(path, task="amzbook").y_true.tolist() == [0, 0, 0]
+    with pytest.raises(ValueError, match="task: got 'wine'"):
+        load_bansal2021(path, task="wine")
+    for wrong, message in (
+        ({"conf": 0.2}, "conf must lie"),
+        ({"choice": ["A", "B", "C"]}, "allowed: two"),
+        ({"choice": [1, None, 0]}, "missing in 1 rows"),
+    ):
+        table.assign(**wrong).to_csv(path, index=False)
+        with pytest.raises(ValueError, match=message):
+            load_bansal2021(path)
 
 
 def test_imagenet16h(tmp_path):
     path = tmp_path / "human.csv"
     pd.DataFrame(
         {
-            "participant_id": [1, 1, 2],
-            "image_name": ["x", "y", "x"],
-            "image_category": ["dog", "cat", "dog"],
-            "participant_classification": ["dog", "dog", None],
-            "confidence": ["high", "low", "low"],
+            "participant_id": [1, 1, 2, 2],
+            "image_name": ["x", "y", "x", "x"],
+            "noise_level": [80, 80, 80, 125],
+            "image_category": ["dog", "cat", "dog", "dog"],
+            "participant_classification": ["dog", "dog", None, "cat"],
+            "confidence": ["high", "low", "low", "medium"],
         }
     ).to_csv(path, index=False)
     data = load_imagenet16h(path)
-    assert data.y.tolist() == ["dog", "dog"] and data.n_choices == 2
+    assert data.y.tolist() == ["dog", "dog", "cat"] and data.n_choices == 2
+    assert data.human_alone == (1, 3)
+    assert data.item.tolist() == ["x/80", "y/80", "x/125"]
+    noisy = load_imagenet16h(path, noise_level=125)
+    assert noisy.human_alone == (0, 1) and noisy.n_choices == 2
+    with pytest.raises(ValueError, match=r"noise_level: got 7; the file has \[80, 125\]"):
+        load_imagenet16h(path, noise_level=7)
 
 
 def test_chatbench(tmp_path):
     path = tmp_path / "chatbench.csv"
-    table = pd.DataFrame(
-        {
-            "correct": [1, 0, 1, 1, 0],
-            "userAI": [0, 0, 1, 1, 1],
-            "userAI_answerFirst": [0, 0, 1, 0, 0],
-            "worker_id": [1, 2, 1, 2, 2],
-            "questionID": [1, 1, 2, 2, 3],
-            "model": [None, None, "big", "big", "big"],
-        }
+    rows = [  # correct, userAI, answerFirst, phase, worker, question
+        (1, 0, 0, 1, "a", "q1"),
+        (0, 0, 0, 2, "a", "q2"),
+        (1, 1, 1, 2, "a", "q2"),
+        (1, 0, 0, 2, "a", "q3"),
+        (0, 1, 1, 2, "a", "q3"),
+        (0, 0, 0, 1, "b", "q1"),
+        (1, 1, 0, 2, "b", "q2"),
+        (0, 0, 0, 2, "c", "q4"),
+        (0, 1, 1, 2, "c", "q4"),
+    ]
+    columns = ["correct", "userAI", "userAI_answerFirst", "phase", "worker_id", "questionID"]
+    table = pd.DataFrame(rows, columns=columns).assign(
+        userAI_allowCopy=0, question_position=1, model="big", confidence=None
     )
     table.to_csv(path, index=False)
     data = fetch_chatbench(data_home=tmp_path)
-    assert data.human_alone == (1, 2) and data.n_choices == 4
-    assert data.assisted[["right", "n"]].to_numpy().tolist() == [[1, 2], [1, 1]]
-    table.assign(correct=2).to_csv(path, index=False)
-    with pytest.raises(ValueError, match="must hold 0 and 1"):
-        fetch_chatbench(path)
+    assert data.human_alone == (2, 5) and data.n_choices == 4
+    assert data.alone.to_numpy().tolist() == [[1, 1, 2], [2, 1, 3]]
+    assert data.assisted[["answer_first", "right", "n"]].to_numpy().tolist() == [
+        [0, 1, 1],
+        [1, 1, 3],
+    ]
+    assert data.paired[["correct_alone", "correct_assisted"]].to_numpy().tolist() == [
+        [0, 1],
+        [1, 0],
+        [0, 0],
+    ]
+    assert data.corrected == 0.5 and data.misled == 1.0
+    for wrong, message in (
+        (table.assign(correct=2), "'correct' must hold 0 and 1"),
+        (table.assign(phase=3), "'phase' must hold 1 and 2"),
+        (pd.concat([table, table.iloc[:1]]), "1 rows repeat a worker's answer"),
+        (table.drop(columns="userAI_allowCopy"), "lacks the columns"),
+    ):
+        wrong.to_csv(path, index=False)
+        with pytest.raises(ValueError, match=message):
+            fetch_chatbench(path)
