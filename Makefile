@@ -33,7 +33,8 @@ tour: $(STAMP)-tour
 test: $(STAMP)-test
 	$(THREADS) $(PY) -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
-test-all: $(STAMP)-test
+# One of the slow tests builds the documentation.
+test-all: $(STAMP)-test $(STAMP)-docs
 	$(THREADS) $(PY) -m pytest -n $(WORKERS) --dist worksteal
 
 # mypy sees the package through a tree of links: build/lint/equipoise holds every room at its import name.

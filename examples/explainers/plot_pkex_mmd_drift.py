@@ -54,7 +54,6 @@ plt.show()
 
 witness = explainer.explain_witness(rest.iloc[:60])
 shap.plots.beeswarm(witness, show=False, plot_size=(7, 3.8), max_display=9)
-plt.tight_layout()
 plt.show()
 
 # %%
