@@ -1,24 +1,13 @@
 """When an AI's advice helps a human decision: closed forms, regions, phase diagrams, policies."""
 
-from .accuracy import (
-    ai_accuracy,
-    human_accuracy,
-    optimal_accuracy,
-    optimal_trust,
-    team_accuracy,
-)
+from .accuracy import ai_accuracy, human_accuracy, team_accuracy
 from .bivariate import bvn_cdf
+from .boundaries import complementarity_threshold, regime_boundaries
 from .decomposition import decompose_effect
+from .fusion import optimal_accuracy, optimal_trust
 from .phase import PhaseDiagram, phase_diagram
 from .policies import policy_accuracy
-from .regimes import (
-    REGIME_NAMES,
-    Regime,
-    complementarity_threshold,
-    locate,
-    regime,
-    regime_boundaries,
-)
+from .regimes import REGIME_NAMES, Regime, locate, regime
 
 __all__ = [
     "REGIME_NAMES",

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from .accuracy import checked, fused_capability, single_accuracy, team_of
+from .accuracy import checked, single_accuracy, team_of
 from .checks import choice
+from .fusion import fused_capability
 
 __all__ = ["decompose_effect"]
 

@@ -21,10 +21,12 @@ from .accuracy import (
     number_of_choices,
     odds_of,
     single_accuracy,
+    team_and_margins,
 )
+from .boundaries import regime_boundaries
 from .checks import choice, within
 from .choices import capability_of, option_accuracy, option_cells
-from .regimes import REGIME_NAMES, codes_of, regime_boundaries, team_and_margins
+from .regimes import REGIME_NAMES, codes_of
 
 __all__ = ["PhaseDiagram", "phase_diagram"]
 

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
-from .accuracy import checked, evidence_weights, fused_capability
+from .accuracy import checked, evidence_weights
 from .binary import thresholds
 from .bivariate import orthant
 from .checks import choice, within
+from .fusion import fused_capability
 
 __all__ = ["POLICIES", "best_threshold", "policy_accuracy"]
 

@@ -17,7 +17,7 @@ from equipoise.games import (
     regime_boundaries,
     team_accuracy,
 )
-from equipoise.games.human_ai.regimes import cubic_roots
+from equipoise.games.human_ai.boundaries import cubic_roots
 from equipoise.testing import deployments
 
 few = settings(max_examples=60, deadline=None)
