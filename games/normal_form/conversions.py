@@ -1,159 +1,231 @@
-"""Games of tables, pygambit, nashpy, quantecon and OpenSpiel, each imported when it is needed."""
+"""Where games come from and what they become: matrices, functions, tables, files, packages."""
 
-from collections.abc import Sequence
-from fractions import Fraction
-from math import prod
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
-from equipoise.imports import optional_import
+from .value import GameValue
 
-if TYPE_CHECKING:
-    from .game import NormalFormGame
-
-__all__ = [
-    "read_dataframe",
-    "read_openspiel",
-    "read_pygambit",
-    "read_quantecon",
-    "write_nashpy",
-    "write_openspiel",
-    "write_pygambit",
-    "write_quantecon",
-]
+__all__ = ["GameConversions"]
 
 
-def read_dataframe(
-    df: Any, action_columns: Sequence[str], payoff_columns: Sequence[str]
-) -> tuple[np.ndarray, list[list[str]]]:
-    """Return payoffs and action names of a table with one row for each pure profile."""
-    if len(action_columns) != len(payoff_columns):
-        raise ValueError(
-            "action_columns and payoff_columns must have one entry a player, got "
-            f"{len(action_columns)} and {len(payoff_columns)}"
-        )
-    coded = [pd.factorize(np.asarray(df[column], dtype=object)) for column in action_columns]
-    shape = tuple(len(names) for _, names in coded)
-    if any((codes < 0).any() for codes, _ in coded):
-        raise ValueError("an action is missing (None or NaN) in action_columns")
-    rows = np.ravel_multi_index(tuple(codes for codes, _ in coded), shape)
-    counts = np.bincount(rows, minlength=prod(shape))
-    if (counts != 1).any():
-        profile = np.unravel_index(int(np.flatnonzero(counts != 1)[0]), shape)
-        named = [names[a] for (_, names), a in zip(coded, profile, strict=True)]
-        raise ValueError(
-            f"the profile {named} stands in {counts[counts != 1][0]} rows; each must stand in one"
-        )
-    payoffs = np.empty((len(shape), prod(shape)))
-    for i, column in enumerate(payoff_columns):
-        payoffs[i, rows] = np.asarray(df[column], dtype=float)
-    return payoffs.reshape(len(shape), *shape), [
-        [str(name) for name in names] for _, names in coded
-    ]
+class GameConversions(GameValue):
+    """The constructors ``from_*`` and the conversions ``to_*`` of `NormalFormGame`."""
 
+    @classmethod
+    def from_bimatrix(cls, A: ArrayLike, B: ArrayLike | None = None) -> Self:
+        """Make a two-player game from the row player's and the column player's matrices.
 
-def read_pygambit(g: Any) -> tuple[np.ndarray, list[str] | None, list[list[str]]]:
-    """Return payoffs, player names and action names of a `pygambit.Game`."""
-    optional_import("pygambit", "games")
-    payoffs = np.stack([np.asarray(tensor, dtype=float) for tensor in g.to_arrays(dtype=float)])
-    players = [player.label for player in g.players]
-    actions = [[strategy.label for strategy in player.strategies] for player in g.players]
-    return payoffs, players if len(set(players)) == len(players) else None, actions
+        Parameters
+        ----------
+        A : array-like of shape (d_0, d_1)
+            Payoffs of player 0.
+        B : array-like of shape (d_0, d_1), optional
+            Payoffs of player 1; None makes the game zero-sum, ``B = -A``.
 
-
-def write_pygambit(game: "NormalFormGame", max_denominator: int | None) -> Any:
-    """Return a `pygambit.Game`, with exact or rounded fractions."""
-    gambit = optional_import("pygambit", "games")
-
-    def fraction(value: float) -> Fraction:
-        exact = Fraction(float(value))
-        return exact if max_denominator is None else exact.limit_denominator(max_denominator)
-
-    rational = np.frompyfunc(fraction, 1, 1)
-    g = gambit.Game.from_arrays(*(np.asarray(rational(u), dtype=object) for u in game.payoffs))
-    for player, name, actions in zip(g.players, game.player_names, game.action_names, strict=True):
-        player.label = name
-        # In two steps: pygambit refuses a label that another strategy still has.
-        for prefix in ("new ", ""):
-            for strategy, action in zip(player.strategies, actions, strict=True):
-                strategy.label = prefix + action
-    return g
-
-
-def write_nashpy(game: "NormalFormGame") -> Any:
-    """Return a `nashpy.Game`."""
-    nashpy = optional_import("nashpy", "games")
-    if game.n_players != 2:
-        raise ValueError(f"nashpy knows only games of two players, this one has {game.n_players}")
-    return nashpy.Game(game.payoffs[0].copy(), game.payoffs[1].copy())
-
-
-def read_quantecon(g: Any) -> np.ndarray:
-    """Return the payoffs of a quantecon game, whose tensors begin with the player's own axis."""
-    n = g.N
-    tensors = []
-    for i, player in enumerate(g.players):
-        own_first = np.asarray(player.payoff_array, dtype=float)
-        order = [i, *range(i + 1, n), *range(i)]  # whose axis stands where
-        tensors.append(own_first.transpose(np.argsort(order)))
-    return np.stack(tensors)
-
-
-def write_quantecon(game: "NormalFormGame") -> Any:
-    """Return a `quantecon.game_theory.NormalFormGame`."""
-    theory = optional_import("quantecon.game_theory", "games")
-    n = game.n_players
-    players = [
-        theory.Player(np.ascontiguousarray(u.transpose([i, *range(i + 1, n), *range(i)])))
-        for i, u in enumerate(game.payoffs)
-    ]
-    return theory.NormalFormGame(players)
-
-
-def read_openspiel(game_or_name: Any) -> tuple[np.ndarray, list[list[str]]]:
-    """Return payoffs and action names of an OpenSpiel normal-form game."""
-    pyspiel = optional_import("pyspiel", "games")
-    game = pyspiel.load_game(game_or_name) if isinstance(game_or_name, str) else game_or_name
-    if not isinstance(game, pyspiel.MatrixGame | pyspiel.TensorGame):
-        kind = game.get_type()
-        if kind.dynamics != pyspiel.GameType.Dynamics.SIMULTANEOUS or game.max_game_length() != 1:
+        Returns
+        -------
+        NormalFormGame
+            The game.
+        """
+        rows = np.asarray(A, dtype=float)
+        columns = -rows if B is None else np.asarray(B, dtype=float)
+        if rows.ndim != 2 or rows.shape != columns.shape:
             raise ValueError(
-                f"{kind.short_name!r} is not a one-shot OpenSpiel game; allowed: matrix and "
-                "tensor games, and "
-                "simultaneous games of one move"
+                f"A and B must be matrices of one shape, got {rows.shape} and {columns.shape}"
             )
-        game = pyspiel.extensive_to_tensor_game(game)
-    n = game.num_players()
-    if isinstance(game, pyspiel.MatrixGame):
-        payoffs = np.stack([game.row_utilities(), game.col_utilities()]).astype(float)
-        names = [
-            [game.row_action_name(a) for a in range(game.num_rows())],
-            [game.col_action_name(a) for a in range(game.num_cols())],
-        ]
-    else:
-        shape = tuple(game.shape())
-        payoffs = np.stack(
-            [np.asarray(game.player_utilities(i), dtype=float).reshape(shape) for i in range(n)]
-        )
-        names = [[game.action_name(i, a) for a in range(shape[i])] for i in range(n)]
-    return payoffs, [
-        own if len(set(own)) == len(own) else [str(a) for a in range(len(own))] for own in names
-    ]
+        return cls(np.stack([rows, columns]))
 
+    @classmethod
+    def from_function(
+        cls, f: Callable[[tuple[int, ...]], ArrayLike], n_actions: Sequence[int]
+    ) -> Self:
+        """Make a game by calling a function for each pure profile.
 
-def write_openspiel(game: "NormalFormGame") -> Any:
-    """Return a `pyspiel.MatrixGame` (two players) or `pyspiel.TensorGame`."""
-    pyspiel = optional_import("pyspiel", "games")
-    names = [list(actions) for actions in game.action_names]
-    if game.n_players == 2:
-        return pyspiel.create_matrix_game(
-            "equipoise",
-            "equipoise game",
-            *names,
-            game.payoffs[0].tolist(),
-            game.payoffs[1].tolist(),
-        )
-    utilities = [u.ravel().tolist() for u in game.payoffs]
-    return pyspiel.create_tensor_game("equipoise", "equipoise game", names, utilities)
+        Parameters
+        ----------
+        f : callable
+            Takes a tuple of action indices, returns the n payoffs.
+        n_actions : sequence of int
+            Number of actions of each player.
+
+        Returns
+        -------
+        NormalFormGame
+            The game.
+
+        Examples
+        --------
+        >>> from equipoise.games import NormalFormGame
+        >>> NormalFormGame.from_function(lambda a: [a[0] == a[1], a[0] != a[1]], (2, 2)).payoffs[1]
+        array([[0., 1.],
+               [1., 0.]])
+        """
+        shape = tuple(int(d) for d in n_actions)
+        payoffs = np.empty((len(shape), *shape))
+        for profile in product(*map(range, shape)):
+            values = np.asarray(f(profile), dtype=float)
+            if values.shape != (len(shape),):
+                raise ValueError(
+                    f"f{profile} must return {len(shape)} payoffs, got shape {values.shape}"
+                )
+            payoffs[(slice(None), *profile)] = values  # type: ignore[index]
+        return cls(payoffs)
+
+    @classmethod
+    def from_dataframe(
+        cls, df: Any, action_columns: Sequence[str], payoff_columns: Sequence[str]
+    ) -> Self:
+        """Make a game from a table with one row for each pure profile.
+
+        Parameters
+        ----------
+        df : pandas.DataFrame or polars.DataFrame
+            The table.
+        action_columns, payoff_columns : sequence of str
+            For each player, the column of his action and that of his payoff. The names of the
+            action columns become the players' names; actions are numbered in their order of
+            appearance.
+
+        Returns
+        -------
+        NormalFormGame
+            The game.
+
+        Raises
+        ------
+        ValueError
+            If a profile is missing or stands there twice.
+        """
+        from .packages import read_dataframe
+
+        payoffs, action_names = read_dataframe(df, action_columns, payoff_columns)
+        return cls(payoffs, player_names=action_columns, action_names=action_names)
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return the game as a table with one row for each pure profile.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A column of action names for each player, then ``"payoff of <player>"`` for each player.
+        """
+        grid = np.indices(self.shape).reshape(self.n_players, -1)
+        columns: dict[str, Any] = {
+            name: np.array(actions, dtype=object)[codes]
+            for name, actions, codes in zip(self.player_names, self.action_names, grid, strict=True)
+        }
+        for name, u in zip(self.player_names, self._payoffs, strict=True):
+            columns[f"payoff of {name}"] = u.ravel()
+        return pd.DataFrame(columns)
+
+    @classmethod
+    def from_nfg(cls, path_or_text: Any) -> Self:
+        """Read Gambit's .nfg format; see `read_nfg` for the two forms it has.
+
+        Parameters
+        ----------
+        path_or_text : str or path-like
+            A file, or the text itself (it starts with ``NFG``).
+
+        Returns
+        -------
+        NormalFormGame
+            The game, with the file's names.
+
+        Raises
+        ------
+        ValueError
+            If the text can't be read; the message gives the line.
+        """
+        from .nfg import read_nfg
+
+        payoffs, player_names, action_names = read_nfg(path_or_text)
+        return cls(payoffs, player_names=player_names, action_names=action_names)
+
+    def to_nfg(self, path: Any = None, title: str = "") -> str:
+        """Write Gambit's .nfg format (payoff form).
+
+        Parameters
+        ----------
+        path : str or path-like, optional
+            File to write.
+        title : str, default=""
+            Title in the file's first line.
+
+        Returns
+        -------
+        str
+            The text; `from_nfg` gives back exactly this game.
+        """
+        from .nfg import write_nfg
+
+        return write_nfg(self, path, title)
+
+    @classmethod
+    def from_pygambit(cls, g: Any) -> Self:
+        """Make a game from a `pygambit.Game` (its reduced normal form if it is a tree)."""
+        from .packages import read_pygambit
+
+        payoffs, player_names, action_names = read_pygambit(g)
+        return cls(payoffs, player_names=player_names, action_names=action_names)
+
+    def to_pygambit(self, max_denominator: int | None = None) -> Any:
+        """Return a `pygambit.Game`.
+
+        Parameters
+        ----------
+        max_denominator : int, optional
+            Round payoffs to the nearest fraction of at most this denominator; None keeps each
+            float's exact value.
+
+        Returns
+        -------
+        pygambit.Game
+            With rational payoffs.
+        """
+        from .packages import write_pygambit
+
+        return write_pygambit(self, max_denominator)
+
+    @classmethod
+    def from_nashpy(cls, g: Any) -> Self:
+        """Make a game from a `nashpy.Game`."""
+        return cls(np.stack([np.asarray(matrix, dtype=float) for matrix in g.payoff_matrices]))
+
+    def to_nashpy(self) -> Any:
+        """Return a `nashpy.Game`; only two-player games have one."""
+        from .packages import write_nashpy
+
+        return write_nashpy(self)
+
+    @classmethod
+    def from_quantecon(cls, g: Any) -> Self:
+        """Make a game from a `quantecon.game_theory.NormalFormGame`."""
+        from .packages import read_quantecon
+
+        return cls(read_quantecon(g))
+
+    def to_quantecon(self) -> Any:
+        """Return a `quantecon.game_theory.NormalFormGame`."""
+        from .packages import write_quantecon
+
+        return write_quantecon(self)
+
+    @classmethod
+    def from_openspiel(cls, game_or_name: Any) -> Self:
+        """Make a game from an OpenSpiel normal-form game, or the name of one."""
+        from .packages import read_openspiel
+
+        payoffs, action_names = read_openspiel(game_or_name)
+        return cls(payoffs, action_names=action_names)
+
+    def to_openspiel(self) -> Any:
+        """Return an OpenSpiel matrix game (two players) or tensor game."""
+        from .packages import write_openspiel
+
+        return write_openspiel(self)
