@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .errors import LEMMSingularError
+from .evaluation import dense_solve
 from .nodes import CompressedSystem
 from .problem import LEMM
 
@@ -92,6 +93,8 @@ def binary_form(problem: LEMM) -> BinaryForm:
     """
     n = problem.n
     sizes = np.diff(problem.indptr)
+    if (sizes <= 2).all():
+        return BinaryForm(problem, np.full(n, -1, dtype=np.int64), n)
     total = n + int(np.maximum(sizes - 2, 0).sum())
     rows: list[tuple[int, int]] = []  # (node, old row or -1 - next node)
     following = np.full(total, -1, dtype=np.int64)
@@ -183,11 +186,14 @@ def complementarity_form(problem: LEMM) -> ComplementarityForm:
 
     def slack(policy: Array) -> tuple[Array, Array]:
         Q, b = problem.policy_matrix(policy)
-        return sign[:, None] * (np.eye(problem.n) - Q.toarray()), sign * b
+        M = -sign[:, None] * Q.toarray()
+        M[np.diag_indices(problem.n)] += sign
+        return M, sign * b
 
     zeroth, r0 = slack(np.zeros(problem.n, dtype=np.int64))
     first, r1 = slack(sizes - 1)
-    if np.linalg.matrix_rank(first) < problem.n:
+    M = dense_solve(first.T, zeroth.T)
+    if M is None:
         raise LEMMSingularError("I - Q is singular for the policy of all last actions")
-    M = np.linalg.solve(first.T, zeroth.T).T
+    M = M.T
     return ComplementarityForm(M, M @ r1 - r0, first, r1)

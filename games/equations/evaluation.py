@@ -16,7 +16,7 @@ from numba import njit
 from .errors import LEMMSingularError
 from .graph import strong_components
 
-__all__ = ["Evaluation", "solve_fixed_point"]
+__all__ = ["Evaluation", "dense_solve", "solve_fixed_point"]
 
 Array = np.ndarray
 Evaluation = Literal["auto", "dense", "sparse", "krylov"]
@@ -102,6 +102,7 @@ def small_components(
 
 
 def dense_solve(M: Array, rhs: Array) -> Array | None:
+    """Solve by LU for one or several right-hand sides; None if M is singular to rounding."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)
         factors, pivots = scipy.linalg.lu_factor(M, check_finite=False)

@@ -1,13 +1,15 @@
 """Lemke's complementary pivoting, an independent check of the other solvers.
 
 The path starts at ``w = q + t d`` for large t and pivots from one basis to the next while t falls
-to 0; the lexicographic ratio test keeps it from cycling on ties.
+to 0; the lexicographic ratio test keeps it from cycling on ties. Only those columns of the basis'
+inverse are kept that differ from the identity's, one for each w that has left the basis.
 """
 
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numba import njit
 from sklearn.base import _fit_context
 
 from .classes import classify_quickly
@@ -21,15 +23,170 @@ __all__ = ["LemkeSolver", "lemke"]
 Array = np.ndarray
 
 
-def lexicographic_minimum(table: Array, rows: Array, column: Array, n: int, tol: float) -> Array:
-    """Rows that minimise (right-hand side, first columns) / column, in lexicographic order."""
-    keys = [-1, *range(n)]
-    for key in keys:
-        ratios = table[rows, key] / column[rows]
-        rows = rows[ratios <= ratios.min() + tol * (1 + abs(ratios.min()))]
-        if rows.size == 1:
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def entering_column(
+    matrix: Array, inverse: Array, slots: Array, where: Array, place: Array, active: int, out: Array
+) -> None:
+    """``out = - B^-1 m`` for a column m of the matrix, B the basis."""
+    n = out.shape[0]
+    short = np.empty(active)
+    for s in range(active):
+        short[s] = matrix[slots[s]]
+    for i in range(n):
+        line = inverse[i]
+        total = 0.0
+        for s in range(active):
+            total += line[s] * short[s]
+        out[i] = -total
+    for k in range(n):
+        if where[k] < 0:
+            out[place[k]] -= matrix[k]
+
+
+@njit(cache=True, nogil=True)
+def leaving_row(
+    inverse: Array,
+    rhs: Array,
+    column: Array,
+    where: Array,
+    place: Array,
+    tied: Array,
+    tol: float,
+) -> int:
+    """The row of the ratio test: t leaves as soon as it can, other ties break lexicographically.
+
+    Returns -1 if no entry of the column is positive. `tied` is scratch of shape (n,).
+    """
+    n = rhs.shape[0]
+    size = 1.0
+    for i in range(n):
+        size = max(size, abs(column[i]))
+    count = 0
+    for i in range(n):
+        if column[i] > tol * size:
+            tied[count] = i
+            count += 1
+    if count == 0:
+        return -1
+    for key in range(-1, n):
+        least = np.inf
+        for sifting in range(2):
+            limit = least + tol * (1.0 + abs(least))
+            kept = 0
+            for k in range(count):
+                i = tied[k]
+                if key < 0:
+                    value = rhs[i]
+                elif where[key] >= 0:
+                    value = inverse[i, where[key]]
+                else:
+                    value = 1.0 if place[key] == i else 0.0
+                ratio = value / column[i]
+                if sifting == 0:
+                    least = min(least, ratio)
+                elif ratio <= limit:
+                    tied[kept] = i
+                    kept += 1
+        count = kept
+        if key < 0:
+            for k in range(count):
+                if tied[k] == place[2 * n]:
+                    return tied[k]
+        if count == 1:
             break
-    return rows
+    return tied[0]
+
+
+@njit(cache=True, nogil=True)
+def pivot_on(
+    columns: Array,
+    inverse: Array,
+    rhs: Array,
+    basis: Array,
+    slots: Array,
+    where: Array,
+    place: Array,
+    state: Array,
+    pivots: int,
+    tol: float,
+) -> int:
+    """Make at most so many pivots; return 0 if more are needed, 1 at the solution, 2 in a ray.
+
+    Variables are numbered w (0 to n - 1), z (n to 2 n - 1) and t (2 n).
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n, n)
+        Row j is column j of M.
+    inverse : ndarray of shape (n, n)
+        The columns of the basis' inverse that aren't unit vectors: those of the w that have left
+        the basis. Changed, as all that follow.
+    rhs, basis : ndarray of shape (n,)
+        Values and numbers of the basic variables.
+    slots, where : ndarray of shape (n,)
+        The w of each column of `inverse`, and the column of each w, -1 if there is none.
+    place : ndarray of shape (2 n + 1,)
+        Row of each basic variable.
+    state : ndarray of shape (4,), int64
+        Entering variable, leaving row (-1: not chosen yet), pivots made, columns of `inverse`.
+    pivots : int
+        Largest number of pivots of this call.
+    tol : float
+        As in `lemke`.
+    """
+    n = rhs.shape[0]
+    column = np.empty(n)
+    tied = np.empty(n, np.int64)
+    top = np.empty(n)
+    for _ in range(pivots):
+        entering, row, active = state[0], state[1], state[3]
+        if entering == 2 * n:
+            column[:] = -1.0
+        elif entering < n:
+            column[:] = inverse[:, where[entering]]
+        else:
+            m = columns[entering - n]
+            entering_column(m, inverse, slots, where, place, active, column)
+        if row < 0:
+            row = leaving_row(inverse, rhs, column, where, place, tied, tol)
+            if row < 0:
+                return 2
+        leaving = basis[row]
+        if leaving < n:
+            inverse[:, active] = 0.0
+            inverse[row, active] = 1.0
+            slots[active] = leaving
+            where[leaving] = active
+            active += 1
+        scale = 1.0 / column[row]
+        for s in range(active):
+            inverse[row, s] *= scale
+            top[s] = inverse[row, s]
+        rhs[row] *= scale
+        for i in range(n):
+            factor = column[i]
+            if i != row and factor != 0.0:
+                line = inverse[i]
+                for s in range(active):
+                    line[s] -= factor * top[s]
+                rhs[i] -= factor * rhs[row]
+        if entering < n:
+            # Its column is a unit vector again; the last column takes the place.
+            active -= 1
+            free = where[entering]
+            inverse[:, free] = inverse[:, active]
+            slots[free] = slots[active]
+            where[slots[free]] = free
+            where[entering] = -1
+        basis[row] = entering
+        place[entering] = row
+        state[2] += 1
+        state[3] = active
+        if leaving == 2 * n:
+            return 1
+        state[0] = leaving + n if leaving < n else leaving - n
+        state[1] = -1
+    return 0
 
 
 def lemke(
@@ -72,47 +229,32 @@ def lemke(
     ([1.333333, 2.333333], 'optimal')
     """
     n = len(q)
-    if (q >= 0).all():
+    rhs = np.array(q, dtype=float)
+    if (rhs >= 0).all():
         return np.zeros(n), 0, "optimal"
-    # Columns: w (n), z (n), t, right-hand side.
-    table = np.hstack([np.eye(n), -M, -np.ones((n, 1)), np.asarray(q, dtype=float)[:, None]])
-    basis = np.arange(n)
-    entering = 2 * n
+    columns = np.ascontiguousarray(np.transpose(M), dtype=float)
+    basis, slots, where = np.arange(n), np.zeros(n, dtype=np.int64), np.full(n, -1)
+    place = np.arange(2 * n + 1)
+    # The first pivot takes the most negative q; ties by the largest index.
+    state = np.array([2 * n, n - 1 - np.argmin(rhs[::-1]), 0, 0])
+    tableau = (columns, np.empty((n, n)), rhs, basis, slots, where, place, state)
 
     def point() -> Array:
-        z = np.zeros(2 * n + 1)
-        z[basis] = table[:, -1]
-        return z[n : 2 * n]
+        values = np.zeros(2 * n + 1)
+        values[basis] = rhs
+        return values[n:]
 
-    # The first pivot takes the most negative q; ties by the largest index.
-    row = int(n - 1 - np.argmin(table[::-1, -1]))
-    pivots = 0
     while True:
-        leaving = basis[row]
-        table[row] /= table[row, entering]
-        column = table[:, entering].copy()
-        column[row] = 0.0
-        table -= np.outer(column, table[row])
-        basis[row] = entering
-        pivots += 1
-        if leaving == 2 * n:
-            return np.maximum(point(), 0.0), pivots, "optimal"
-        height = float(table[np.flatnonzero(basis == 2 * n)[0], -1])
-        stop = callback is not None and callback(pivots, point(), height)
+        steps = max_pivots if callback is None else 1
+        outcome = pivot_on(*tableau, steps, tol)
+        pivots, z = int(state[2]), point()
+        if outcome == 1:
+            return np.maximum(z[:n], 0.0), pivots, "optimal"
+        if outcome == 2:
+            return z[:n], pivots, "ray"
+        stop = callback is not None and callback(pivots, z[:n].copy(), float(z[n]))
         if stop or pivots >= max_pivots:
-            return point(), pivots, "max_iter"
-        entering = leaving + n if leaving < n else leaving - n
-        column = table[:, entering]
-        rows = np.flatnonzero(column > tol * max(1.0, np.abs(column).max()))
-        if rows.size == 0:
-            return point(), pivots, "ray"
-        ratios = table[rows, -1] / column[rows]
-        tied = rows[ratios <= ratios.min() + tol * (1 + abs(ratios.min()))]
-        artificial = tied[basis[tied] == 2 * n]
-        if artificial.size:
-            row = int(artificial[0])
-        else:
-            row = int(lexicographic_minimum(table, rows, column, n, tol)[0])
+            return z[:n], pivots, "max_iter"
 
 
 class LemkeSolver(LEMMSolver):
@@ -212,17 +354,16 @@ class LemkeSolver(LEMMSolver):
         form = complementarity_form(binary.problem)
         z, pivots, status = lemke(form.M, form.q, self.max_iter, self.tol, self.callback)
         w = form.M @ z + form.q
-        x = form.back(z)[: problem.n]
         # The action with zero slack is the one taken.
         actions = np.where((z <= w) & (np.diff(binary.problem.indptr) == 2), 1, 0)
         policy = binary.back(actions)
-        run = Run(x, policy, status, pivots, 1)
-        if status == "optimal":
-            try:
-                run.value = problem.evaluate(policy)
-            except LEMMSingularError as error:
-                run.status, run.message = "singular", str(error)
-        elif status == "ray":
+        run = Run(np.zeros(problem.n), policy, status, pivots, 1)
+        try:
+            solved = status == "optimal"
+            run.value = problem.evaluate(policy) if solved else form.back(z)[: problem.n]
+        except LEMMSingularError as error:
+            run.status, run.message = "singular", str(error)
+        if status == "ray":
             run.status = "not_W"
             run.message = (
                 "Lemke's path ended in a ray, so the matrix isn't a P-matrix: the solution isn't "
