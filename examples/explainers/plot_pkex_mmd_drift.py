@@ -53,7 +53,9 @@ plt.show()
 # typical of one group.
 
 witness = explainer.explain_witness(rest.iloc[:60])
+plt.figure()  # shap draws on the current figure
 shap.plots.beeswarm(witness, show=False, plot_size=(7, 3.8), max_display=9)
+plt.tight_layout()
 plt.show()
 
 # %%
