@@ -8,12 +8,10 @@ is in `rule`.
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
@@ -22,30 +20,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from equipoise.explanation import Explanation
 
+from .ftrl_report import learning_report
+from .ftrl_run import play_and_record, stack_payoffs
 from .ftrl_setup import (
     RULE_CONSTRAINTS,
     SCHEDULES,
-    check_steps,
-    known_measure,
+    check_games,
+    constant_steps,
     make_rule,
     start_strategies,
 )
-from .ftrl_state import LARGEST_COMPILED, SelfPlay, advance
+from .ftrl_state import LARGEST_COMPILED, SelfPlay
 from .game import NormalFormGame, as_game
-from .harmonic import HarmonicGame
-from .rule import CONSTANT
-from .step_sizes import theory_steps
 
 __all__ = ["FTRLPlus"]
-
-
-def snapshot_rounds(first: int, last: int, record: Any) -> list[int]:
-    """Return the rounds from `first` to `last` at which play is recorded."""
-    if record is None:
-        return [last]
-    if record == "all":
-        return list(range(first, last + 1))
-    return np.unique(np.geomspace(first, last, int(record)).round().astype(int)).tolist() or [last]
 
 
 class FTRLPlus(BaseEstimator):
@@ -232,7 +220,7 @@ class FTRLPlus(BaseEstimator):
         TypeError
             If `game` isn't a game.
         """
-        games = self._games(game)
+        games = check_games(game)
         play = self._start(games)
         records = self._play(play, games, self.max_iter, self.tol)
         self._keep(play, games, records, single=not isinstance(game, list | tuple))
@@ -266,7 +254,7 @@ class FTRLPlus(BaseEstimator):
         """
         if not isinstance(n_rounds, Integral) or n_rounds < 1:
             raise ValueError(f"n_rounds must be a positive integer, got {n_rounds!r}")
-        games = self._games(game)
+        games = check_games(game)
         single = not isinstance(game, list | tuple)
         records: list[dict[str, Any]] = []
         if hasattr(self, "_state"):
@@ -341,49 +329,8 @@ class FTRLPlus(BaseEstimator):
             A row for each recorded round, player (and game of a batch); plots "regret", "gap",
             "step_size".
         """
-        from .plots import plot_gap, plot_regret, plot_step_sizes
-
         check_is_fitted(self)
-        play = self._state
-        B, n = play.S.shape
-        R = len(self.rounds_)
-        game, player = np.divmod(np.tile(np.arange(B * n), R), n)
-        columns: dict[str, Any] = {
-            "round": np.repeat(self.rounds_, B * n),
-            "player": player,
-            "regret": self.regret_.ravel(),
-            "regret_bound": self.regret_bound_.ravel(),
-            "step_size": self.step_sizes_.ravel(),
-            "nash_gap": np.repeat(self.nash_gap_.ravel(), n),
-        }
-        if not self._single:
-            columns["game"] = game
-        frame = pd.DataFrame(columns)
-        regret, bound = play.regret(), play.bound()
-        who = "Each of the players" if B == 1 else f"Each player of {B} games"
-        summary = [
-            f"NashConv {float(play.gap.max()):.3g} after {int(play.rounds.max())} rounds"
-            + (" (largest of the batch)" if B > 1 else ""),
-            f"largest regret {float(regret.max()):.4g}; the bound that holds against any "
-            "opponents is "
-            f"{float(bound.flat[regret.argmax()]):.4g} for that player",
-            f"{who} has kept within his bound"
-            if (regret <= bound + 1e-9).all()
-            else "a regret is above its bound",
-            f"step sizes between {float(play.eta.min()):.3g} and {float(play.eta.max()):.3g}; "
-            "the strategies moved by "
-            f"{float(play.movement.max()):.3g} in the last round",
-        ]
-        return Explanation(
-            "Has learning settled, and at what price?",
-            summary,
-            frame,
-            {
-                "regret": partial(plot_regret, frame),
-                "gap": partial(plot_gap, frame),
-                "step_size": partial(plot_step_sizes, frame),
-            },
-        )
+        return learning_report(self, self._state)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -392,18 +339,6 @@ class FTRLPlus(BaseEstimator):
         tags.target_tags.required = False
         return tags
 
-    def _games(self, game: Any) -> list[NormalFormGame]:
-        """Return the games to play, all of one shape."""
-        if not isinstance(game, list | tuple):
-            return [as_game(game)]
-        games = [as_game(g) for g in game]
-        if not games:
-            raise ValueError("game is an empty list; at least one game is needed")
-        shapes = sorted({g.shape for g in games})
-        if len(shapes) > 1:
-            raise ValueError(f"the games of a batch must have one shape, got {shapes}")
-        return games
-
     def _start(self, games: Sequence[NormalFormGame]) -> SelfPlay:
         """Return the state before the first round."""
         rule = make_rule(
@@ -411,74 +346,27 @@ class FTRLPlus(BaseEstimator):
         )
         rng = check_random_state(self.random_state)
         starts = [start_strategies(self.init, g, rule.regularizer, rng) for g in games]
-        if isinstance(self.step_size, str) and self.step_size == "theory":
-            masses = [
-                np.array([mu.sum() for mu in known_measure(g, "step_size='theory'")]) for g in games
-            ]
-            steps = np.stack(
-                [theory_steps(g, m, rule.regularizer) for g, m in zip(games, masses, strict=True)]
-            )
-        elif rule.schedule == CONSTANT:
-            steps = check_steps(self.step_size, games[0].n_players)
-        else:
-            steps = np.ones(games[0].n_players)
+        steps = constant_steps(self.step_size, games, rule)
         x1 = np.stack([np.concatenate(x) for x in starts])
         return SelfPlay.start(stack_payoffs(games), games[0].shape, rule, x1, steps)
 
     def _play(
         self, play: SelfPlay, games: Sequence[NormalFormGame], last: int, tol: float
     ) -> list[dict[str, Any]]:
-        """Play to round `last` in place, and return the records."""
         backend, device = self._backend(games[0].n_profiles)
-        centre = None
-        if all(isinstance(g, HarmonicGame) for g in games):
-            masses = np.stack([g.masses for g in games])  # type: ignore[attr-defined]
-            centers = [g.center for g in games]  # type: ignore[attr-defined]
-            centre = masses, [np.stack(q) for q in zip(*centers, strict=True)]
-        first = int(play.rounds.max())
-        records: list[dict[str, Any]] = []
-        bar = None
-        if self.verbose:
-            from tqdm.auto import tqdm
-
-            bar = tqdm(total=last, initial=first, desc="FTRLPlus", unit="round")
-        try:
-            for until in snapshot_rounds(first + 1, last, self.record):
-                advance(
-                    play,
-                    until,
-                    tol=tol,
-                    check_every=self.check_every,
-                    backend=backend,
-                    device=device,
-                    n_jobs=self.n_jobs,
-                )
-                records.append(snapshot(play, centre))
-                if bar is not None:
-                    bar.update(int(play.rounds.max()) - bar.n)
-                    bar.set_postfix(gap=f"{float(play.gap.max()):.2g}")
-                if play.stopped.all() or (
-                    self.callback is not None and self.callback(self._progress(play))
-                ):
-                    break
-        except KeyboardInterrupt:
-            if not records:
-                raise
-            warnings.warn(
-                "interrupted: the result is that of the rounds played so far", stacklevel=3
-            )
-        finally:
-            if bar is not None:
-                bar.close()
-        return records
-
-    def _progress(self, play: SelfPlay) -> dict[str, Any]:
-        single = len(play.rounds) == 1
-        return {
-            "n_iter": int(play.rounds.max()),
-            "nash_gap": float(play.gap.max()),
-            "strategies": [x[0].copy() if single else x.copy() for x in play.split(play.x)],
-        }
+        return play_and_record(
+            play,
+            games,
+            last,
+            record=self.record,
+            callback=self.callback,
+            verbose=self.verbose,
+            tol=tol,
+            check_every=self.check_every,
+            backend=backend,
+            device=device,
+            n_jobs=self.n_jobs,
+        )
 
     def _backend(self, n_profiles: int) -> tuple[str, Any]:
         """Return the backend's name and the torch device."""
@@ -537,23 +425,3 @@ class FTRLPlus(BaseEstimator):
             "movement": unbatched(play.movement),
             "backend": self._backend(games[0].n_profiles)[0],
         }
-
-
-def stack_payoffs(games: Sequence[NormalFormGame]) -> np.ndarray:
-    """Return the payoffs of all games, shape (B, n, M)."""
-    if len(games) == 1:
-        return games[0].payoffs.reshape(1, games[0].n_players, -1)
-    return np.stack([g.payoffs.reshape(g.n_players, -1) for g in games])
-
-
-def snapshot(play: SelfPlay, centre: tuple[np.ndarray, list[np.ndarray]] | None) -> dict[str, Any]:
-    """Return copies of what is recorded of a round."""
-    return {
-        "round": int(play.rounds.max()),
-        "x": play.x.copy(),
-        "regret": play.regret(),
-        "bound": play.bound(),
-        "gap": play.gap.copy(),
-        "eta": play.eta.copy(),
-        "energy": None if centre is None else play.energy(*centre),
-    }

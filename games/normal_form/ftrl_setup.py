@@ -1,21 +1,25 @@
 """From the parameters of FTRL+ to its rule, its step sizes and the start of play."""
 
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .game import NormalFormGame
+from .game import NormalFormGame, as_game
 from .harmonic import HarmonicGame
 from .profiles import check_strategies
 from .regularizers import REGULARIZERS, Regularizer
 from .rule import ADAPTIVE, CONSTANT, SCALE_FREE, Rule
+from .step_sizes import theory_steps
 
 __all__ = [
     "RULE_CONSTRAINTS",
     "SCHEDULES",
+    "check_games",
     "check_steps",
+    "constant_steps",
     "known_measure",
     "make_rule",
     "start_strategies",
@@ -54,6 +58,29 @@ def check_steps(step_size: Any, n_players: int) -> np.ndarray:
             f"{n_players} players, got {step_size!r}"
         )
     return np.broadcast_to(steps, (n_players,))
+
+
+def constant_steps(step_size: Any, games: Sequence[NormalFormGame], rule: Rule) -> np.ndarray:
+    """Return the constant steps (n,) or (B, n) of a batch; ones where they adapt."""
+    n = games[0].n_players
+    if isinstance(step_size, str) and step_size == "theory":
+        masses = [[mu.sum() for mu in known_measure(g, "step_size='theory'")] for g in games]
+        pairs = zip(games, masses, strict=True)
+        return np.stack([theory_steps(g, np.array(m), rule.regularizer) for g, m in pairs])
+    return check_steps(step_size, n) if rule.schedule == CONSTANT else np.ones(n)
+
+
+def check_games(game: Any) -> list[NormalFormGame]:
+    """Return the games to play, all of one shape; a single one makes a list of one."""
+    if not isinstance(game, list | tuple):
+        return [as_game(game)]
+    games = [as_game(g) for g in game]
+    if not games:
+        raise ValueError("game is an empty list; at least one game is needed")
+    shapes = sorted({g.shape for g in games})
+    if len(shapes) > 1:
+        raise ValueError(f"the games of a batch must have one shape, got {shapes}")
+    return games
 
 
 def known_measure(game: NormalFormGame, wanted_by: str) -> list[np.ndarray]:

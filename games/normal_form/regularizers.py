@@ -2,17 +2,14 @@
 
 The choice map is Q(y) = argmax <y, x> - h(x) over the simplex.
 
-============  ==========================  ===========================================  =======
-======= name          h(x)                        Q(y)                                         K
-   norm
-============  ==========================  ===========================================  =======
-======= entropic      sum x log x                 softmax(y)                                   1
-   L1 euclidean     |x|^2 / 2                   projection on the simplex                    1
-    L2
-tsallis       sum (x - x^s) / (1 - s)     ((1 + (1 - s)(nu - y)) / s)^(-1 / (1 - s))   s        L1
-log_barrier   -sum log x                  1 / (nu - y)                                 1        L1
-============  ==========================  ===========================================  =======
-=======
+===========  =======================  ==========================================  ===  ====
+name         h(x)                     Q(y)                                        K    norm
+===========  =======================  ==========================================  ===  ====
+entropic     sum x log x              softmax(y)                                  1    L1
+euclidean    ``|x|^2 / 2``            projection on the simplex                   1    L2
+tsallis      sum (x - x^s) / (1 - s)  ((1 + (1 - s)(nu - y)) / s)^(-1 / (1 - s))  s    L1
+log_barrier  -sum log x               1 / (nu - y)                                1    L1
+===========  =======================  ==========================================  ===  ====
 
 K is the modulus of strong convexity. Prediction errors are measured in the quotient of the dual
 norm by constants, (max - min) / 2 or the Euclidean norm of the centred vector, because a constant

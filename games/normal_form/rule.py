@@ -2,11 +2,12 @@
 
 With the payoff sum Y, the start's scores y0 and the sum S of squared prediction errors,
 
-    eta = 1 / sqrt(tau + S)                       from past rounds only
-    x = Q(y0 + eta Y)                             base state
-    vhat = lam v(x) + (1 - lam) (last payoff)     prediction: optimistic lam = 0, mirror-prox lam =
-    1 x' = Q(y0 + eta (Y + vhat))                   the strategy that is played
-    Y += g,  S += |g - vhat|_*^2                  after g = v(x') is seen
+    eta = 1 / sqrt(tau + S)             from past rounds only
+    x = Q(y0 + eta Y)                   base state
+    vhat = lam v(x) + (1 - lam) last    prediction; "last" is the last payoff vector,
+                                        lam = 0 is optimistic, lam = 1 mirror-prox
+    x' = Q(y0 + eta (Y + vhat))         the strategy that is played
+    Y += g,  S += |g - vhat|_*^2        after g = v(x') is seen
 
 Q doesn't change when a constant is added to all scores, so Y keeps g - <g, x'>: its largest entry
 is the regret.

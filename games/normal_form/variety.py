@@ -14,9 +14,6 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from scipy.linalg import block_diag
-from scipy.optimize import minimize_scalar
-from scipy.spatial import HalfspaceIntersection
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
@@ -25,115 +22,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from equipoise.explanation import Explanation
 
-from .continuation import field_and_jacobian, follow_branch, project_to_zero
+from .coordinates import Coordinates, distinct_points
 from .ftrl_setup import known_measure
-from .game import NormalFormGame, as_game
+from .game import as_game
 from .hoeffding import Measure, check_measure
 from .plots import plot_equilibria
-from .profiles import simplex_basis
+from .variety_sampling import hit_and_run, points_at_gauge, sample_by_projection, sample_curves
+from .variety_search import (
+    is_convex,
+    polytope_vertices,
+    segment,
+    trace_curves,
+    zeros_near_center,
+)
 
 __all__ = ["EquilibriumVariety"]
-
-ENDS = ("boundary", "loop", "max_steps", "stuck")
-
-
-class Coordinates:
-    """The map between strategies and coordinates z round the centre."""
-
-    def __init__(self, game: NormalFormGame, measure: list[np.ndarray]) -> None:
-        self.shape = game.shape
-        self.center = np.concatenate([mu / mu.sum() for mu in measure])
-        self.bases = np.ascontiguousarray(block_diag(*[simplex_basis(d) for d in game.shape]))
-        masses = np.array([mu.sum() for mu in measure])
-        # Payoffs without their nonstrategic part have the same F and lose no digits to it.
-        payoffs = game.normalize(measure).payoffs.reshape(game.n_players, -1)
-        n_actions = np.array(game.shape, dtype=np.int64)
-        self.arrays = (payoffs, n_actions, self.bases, self.center, masses)
-        self.dimension = self.bases.shape[1]
-        self.size = float(masses.max() * np.sqrt(np.square(payoffs).mean()))
-
-    def flat(self, z: np.ndarray) -> np.ndarray:
-        """Return concatenated strategies (..., s)."""
-        return self.center + z @ self.bases.T
-
-    def strategies(self, z: np.ndarray) -> list[np.ndarray]:
-        """Return each player's strategies (..., d_i), cleared of rounding below zero."""
-        parts = np.split(self.flat(z), np.cumsum(self.shape)[:-1], axis=-1)
-        clipped = [np.where(x < 1e-13, 0.0, x) for x in parts]
-        return [x / x.sum(axis=-1, keepdims=True) for x in clipped]
-
-    def jacobian(self, z: np.ndarray) -> np.ndarray:
-        """Return J(z)."""
-        D = self.dimension
-        J = np.empty((D, D))
-        field_and_jacobian(*self.arrays, z, np.empty(len(self.center)), np.empty(D), J)
-        return J
-
-    def rank(self, z: np.ndarray, relative: float = 1e-9) -> tuple[int, np.ndarray, float]:
-        """Return the numerical rank of J(z), its right singular vectors (rows), and its scale."""
-        _, singular, Vt = np.linalg.svd(self.jacobian(z))
-        scale = max(float(singular[0]) if len(singular) else 0.0, self.size)
-        return int((singular > relative * scale).sum()), Vt, scale
-
-    def gauge(self, z: np.ndarray) -> np.ndarray:
-        """Return the least s with x in q + s (X - q), for each point (..., D)."""
-        return -((z @ self.bases.T) / self.center).min(axis=-1)
-
-
-def distinct_points(points: np.ndarray, apart: float = 1e-7) -> np.ndarray:
-    """Return the points (k, D) without those that come close to an earlier one."""
-    kept: list[np.ndarray] = []
-    for z in points:
-        if all(np.abs(z - other).max() > apart for other in kept):
-            kept.append(z)
-    return np.array(kept).reshape(len(kept), points.shape[1])
-
-
-def segment(coordinates: Coordinates, direction: np.ndarray, step: float) -> np.ndarray:
-    """Return points (k, D) along a straight line through the centre, from boundary to boundary."""
-    slope = coordinates.bases @ direction
-    with np.errstate(divide="ignore"):
-        limits = -coordinates.center / np.where(slope == 0, np.nan, slope)
-    low, high = np.nanmax(limits[slope > 0]), np.nanmin(limits[slope < 0])
-    count = max(2, int(np.ceil((high - low) / step)) + 1)
-    return np.linspace(low, high, count)[:, None] * direction
-
-
-def polytope_vertices(coordinates: Coordinates, kernel: np.ndarray) -> np.ndarray:
-    """Return the vertices (k, D) of the strategies in the centre plus the kernel's span."""
-    rows = coordinates.bases @ kernel
-    moving = np.abs(rows).max(axis=1) > 1e-12
-    halfspaces = np.c_[-rows[moving], -coordinates.center[moving]]
-    faces = HalfspaceIntersection(halfspaces, np.zeros(kernel.shape[1]))
-    return distinct_points(faces.intersections @ kernel.T)
-
-
-def crossing_points(coordinates: Coordinates, curve: np.ndarray, scale: float) -> list[np.ndarray]:
-    """Return the points of a curve at which J has rank below D - 1: others may cross there."""
-    if coordinates.dimension < 2:
-        return []
-
-    def second(z: np.ndarray) -> float:
-        return float(np.linalg.svd(coordinates.jacobian(z), compute_uv=False)[-2]) / scale
-
-    jacobians = np.stack([coordinates.jacobian(z) for z in curve])
-    sizes = np.linalg.svd(jacobians, compute_uv=False)[:, -2] / scale
-    found = []
-    for k in range(1, len(curve) - 1):
-        if sizes[k] > min(sizes[k - 1], sizes[k + 1]) or sizes[k] > 0.05:
-            continue
-
-        def along(share: float, k: int = k) -> np.ndarray:
-            ahead = curve[k + 1] - curve[k] if share > 0 else curve[k] - curve[k - 1]
-            return curve[k] + share * ahead
-
-        least = minimize_scalar(
-            lambda share: second(along(share)), bounds=(-1, 1), method="bounded"
-        )
-        # A chord is off its curve by the square of its length, so the minimum isn't quite zero.
-        if least.fun < 1e-3:
-            found.append(along(least.x))
-    return found
 
 
 def point_table(name: str, strategies: list[np.ndarray]) -> pd.DataFrame:
@@ -144,14 +47,6 @@ def point_table(name: str, strategies: list[np.ndarray]) -> pd.DataFrame:
         columns = {"point": point, "player": i, "action": action, "probability": x.ravel()}
         tables.append(pd.DataFrame({"set": name, **columns}))
     return pd.concat(tables, ignore_index=True)
-
-
-def on_curve(z: np.ndarray, curve: np.ndarray, step: float) -> bool:
-    """Say whether a point lies on a curve's polygon, to the error of chords of length `step`."""
-    start, along = curve[:-1], np.diff(curve, axis=0)
-    length = np.maximum(np.square(along).sum(axis=1), 1e-300)
-    share = np.clip(((z - start) * along).sum(axis=1) / length, 0.0, 1.0)
-    return bool(np.abs(start + share[:, None] * along - z).max(axis=1).min() < 0.05 * step)
 
 
 class EquilibriumVariety(BaseEstimator):
@@ -279,11 +174,20 @@ class EquilibriumVariety(BaseEstimator):
             else:
                 vertices = polytope_vertices(coordinates, kernel)
         else:
-            starts = [origin] if kernel.shape[1] == 1 else self._zeros_near(coordinates, scale)
+            rng = check_random_state(self.random_state)
+            several = kernel.shape[1] > 1
+            starts = zeros_near_center(coordinates, self.n_starts, rng) if several else [origin]
             dimension = max((D - coordinates.rank(z, 1e-7)[0] for z in starts), default=0)
             if dimension == 1:
-                curves, ends, crossings = self._trace(coordinates, starts, scale)
-            convex = self._is_convex(coordinates, curves, np.array(starts), dimension)
+                curves, ends, crossings = trace_curves(
+                    coordinates,
+                    starts,
+                    step=self.step,
+                    max_steps=self.max_steps,
+                    tol=self.tol,
+                    max_curves=self.n_starts,
+                )
+            convex = dimension == 0 or is_convex(coordinates, curves, np.array(starts))
 
         if curves:
             tips = [
@@ -304,12 +208,7 @@ class EquilibriumVariety(BaseEstimator):
         self.boundary_points_ = boundary
         self.branch_points_ = coordinates.strategies(crossings)
         self.nash_gap_ = float(max([game.nash_gap(self.center_), *gaps]))
-        self._coordinates, self._curves, self._kernel, self._scale = (
-            coordinates,
-            curves,
-            kernel,
-            scale,
-        )
+        self._coordinates, self._curves, self._kernel = coordinates, curves, kernel
         self._linear = movers <= 2
         short = [end for pair in ends for end in pair if end in ("max_steps", "stuck")]
         if short:
@@ -322,82 +221,6 @@ class EquilibriumVariety(BaseEstimator):
                 stacklevel=2,
             )
         return self
-
-    def _follow(
-        self, coordinates: Coordinates, z: np.ndarray, direction: np.ndarray, scale: float
-    ) -> tuple[np.ndarray, str]:
-        points, end = follow_branch(
-            *coordinates.arrays, z, direction, self.step, self.max_steps, scale, self.tol
-        )
-        return points, ENDS[end]
-
-    def _trace(
-        self, coordinates: Coordinates, starts: list[np.ndarray], scale: float
-    ) -> tuple[list[np.ndarray], list[tuple[str, str]], np.ndarray]:
-        """Follow the curves through the starts, and those that cross them, both ways."""
-        curves: list[np.ndarray] = []
-        ends: list[tuple[str, str]] = []
-        crossings: list[np.ndarray] = []
-        waiting = [(z, coordinates.rank(z, 1e-7)[1][-1].copy()) for z in starts]
-        while waiting and len(curves) < self.n_starts:
-            z, tangent = waiting.pop(0)
-            forward, end_forward = self._follow(coordinates, z, tangent, scale)
-            third = forward[min(2, len(forward) - 1)]
-            if any(on_curve(third, curve, self.step) for curve in curves):
-                continue
-            if end_forward == "loop":
-                curve, pair = np.vstack([forward, forward[:1]]), ("loop", "loop")
-            else:
-                backward, end_backward = self._follow(coordinates, z, -tangent, scale)
-                curve, pair = np.vstack([backward[:0:-1], forward]), (end_backward, end_forward)
-            curves.append(curve)
-            ends.append(pair)
-            for crossing in crossing_points(coordinates, curve, scale):
-                if any(np.abs(crossing - other).max() < self.step for other in crossings):
-                    continue
-                crossings.append(crossing)
-                kernel = coordinates.rank(crossing, 1e-5)[1][-2:]
-                angles = np.pi * np.arange(4) / 4  # lines in the plane of the two tangents
-                for direction in np.c_[np.cos(angles), np.sin(angles)] @ kernel:
-                    z = crossing + 0.5 * self.step * direction
-                    beside, found = project_to_zero(
-                        *coordinates.arrays, z, direction, float(direction @ z), scale
-                    )
-                    if found and np.abs(beside - z).max() < self.step:
-                        waiting.append((beside, coordinates.rank(beside, 1e-7)[1][-1].copy()))
-        return curves, ends, np.array(crossings).reshape(len(crossings), coordinates.dimension)
-
-    def _zeros_near(self, coordinates: Coordinates, scale: float) -> list[np.ndarray]:
-        """Return interior zeros found by Gauss-Newton in planes beside the centre."""
-        rng = check_random_state(self.random_state)
-        D = coordinates.dimension
-        found = []
-        for radius in np.geomspace(0.02, 0.5, self.n_starts) * coordinates.center.min():
-            normal = rng.standard_normal(D)
-            normal /= np.linalg.norm(normal)
-            # In a plane beside the centre, so that the search doesn't fall back on it.
-            z, ok = project_to_zero(*coordinates.arrays, radius * normal, normal, radius, scale)
-            if ok and coordinates.flat(z).min() > 0:
-                found.append(z)
-        return list(distinct_points(np.array(found))) if found else []
-
-    def _is_convex(
-        self, coordinates: Coordinates, curves: list[np.ndarray], points: np.ndarray, dimension: int
-    ) -> bool:
-        """Say whether there is one straight curve, or midpoints of points are zeros too."""
-        if dimension == 0:
-            return True
-        if curves:
-            singular = np.linalg.svd(curves[0] - curves[0].mean(axis=0), compute_uv=False)
-            return len(curves) == 1 and bool(singular[1:].max(initial=0.0) < 1e-6 * singular[0])
-        F, J = np.empty(coordinates.dimension), np.empty((coordinates.dimension,) * 2)
-        for z in points[1:]:
-            field_and_jacobian(
-                *coordinates.arrays, 0.5 * (z + points[0]), np.empty(len(coordinates.center)), F, J
-            )
-            if np.abs(F).max() > 1e-8 * coordinates.size:
-                return False
-        return True
 
     def predict(self, X: Any = None) -> list[np.ndarray]:
         """Return the centre.
@@ -440,64 +263,16 @@ class EquilibriumVariety(BaseEstimator):
         if not isinstance(n, Integral) or n < 1:
             raise ValueError(f"n must be a positive integer, got {n!r}")
         rng = check_random_state(self.random_state)
-        c = self._coordinates
+        coordinates = self._coordinates
         if self.dimension_ == 0:
-            z = np.zeros((n, c.dimension))
+            z = np.zeros((n, coordinates.dimension))
+        elif self._linear or coordinates.scale == 0.0:
+            z = hit_and_run(coordinates, self._kernel, n, rng)
         elif self._curves:
-            z = self._sample_curves(n, rng)
-        elif self._linear or self._scale == 0.0:
-            z = self._hit_and_run(n, rng)
+            z = sample_curves(coordinates, self._curves, n, rng)
         else:
-            z = self._sample_by_projection(n, rng)
-        return c.strategies(z)
-
-    def _sample_curves(self, n: int, rng: np.random.RandomState) -> np.ndarray:
-        pieces = [np.linalg.norm(np.diff(curve, axis=0), axis=1) for curve in self._curves]
-        lengths = np.concatenate(pieces)
-        starts = np.concatenate([curve[:-1] for curve in self._curves])
-        stops = np.concatenate([curve[1:] for curve in self._curves])
-        piece = rng.choice(len(lengths), size=n, p=lengths / lengths.sum())
-        share = rng.uniform(size=(n, 1))
-        z = (1.0 - share) * starts[piece] + share * stops[piece]
-        if self._linear:
-            return z
-        D = self._coordinates.dimension
-        return np.array(
-            [
-                project_to_zero(*self._coordinates.arrays, z_k, np.zeros(D), 0.0, self._scale)[0]
-                for z_k in z
-            ]
-        )
-
-    def _hit_and_run(self, n: int, rng: np.random.RandomState) -> np.ndarray:
-        c, kernel = self._coordinates, self._kernel
-        rows = c.bases @ kernel
-        position = np.zeros(kernel.shape[1])
-        drawn = []
-        for k in range(100 + 10 * n):
-            direction = rng.standard_normal(len(position))
-            slope, here = rows @ direction, c.center + rows @ position
-            with np.errstate(divide="ignore", invalid="ignore"):
-                limits = -here / slope
-            low = np.max(limits[slope > 0], initial=-np.inf)
-            high = np.min(limits[slope < 0], initial=np.inf)
-            position = position + rng.uniform(low, high) * direction
-            if k >= 100 and k % 10 == 0:
-                drawn.append(kernel @ position)
-        return np.array(drawn)
-
-    def _sample_by_projection(self, n: int, rng: np.random.RandomState) -> np.ndarray:
-        c = self._coordinates
-        drawn: list[np.ndarray] = []
-        for _ in range(200 * n + 1000):
-            x = np.concatenate([rng.dirichlet(np.ones(d)) for d in c.shape])
-            start = (x - c.center) @ c.bases
-            z, found = project_to_zero(*c.arrays, start, np.zeros(c.dimension), 0.0, self._scale)
-            if found and c.flat(z).min() >= 0:
-                drawn.append(z)
-                if len(drawn) == n:
-                    return np.array(drawn)
-        raise RuntimeError(f"only {len(drawn)} of {n} points were found by projection")
+            z = sample_by_projection(coordinates, n, rng)
+        return coordinates.strategies(z)
 
     def at_radius(self, s: float) -> list[np.ndarray]:
         """Return equilibria on the boundary of q + s (X - q), with X the space of mixed profiles.
@@ -518,29 +293,9 @@ class EquilibriumVariety(BaseEstimator):
         check_is_fitted(self)
         if not (isinstance(s, Real) and 0 < s <= 1):
             raise ValueError(f"s must be in (0, 1], got {s!r}")
-        c = self._coordinates
         rng = check_random_state(self.random_state)
-        starts: list[np.ndarray] = []
-        for curve in self._curves:
-            distance = c.gauge(curve) - s
-            crossing = np.flatnonzero((distance[1:] > -1e-9) != (distance[:-1] > -1e-9))
-            for k in crossing:
-                share = -distance[k] / (distance[k + 1] - distance[k])
-                starts.append(curve[k] + share * (curve[k + 1] - curve[k]))
-        for _ in range(self.n_starts):
-            x = np.concatenate([rng.dirichlet(np.ones(d)) for d in c.shape])
-            z = (x - c.center) @ c.bases
-            starts.append(z * (s / c.gauge(z)))
-        found = []
-        for start in starts:
-            face = int(((start @ c.bases.T) / c.center).argmin())
-            z, ok = project_to_zero(
-                *c.arrays, start, c.bases[face].copy(), -s * c.center[face], self._scale or 1.0
-            )
-            if ok and abs(c.gauge(z) - s) < 1e-9:
-                found.append(z)
-        points = np.array(found).reshape(len(found), c.dimension)
-        return c.strategies(distinct_points(points))
+        z = points_at_gauge(self._coordinates, self._curves, s, self.n_starts, rng)
+        return self._coordinates.strategies(z)
 
     def explain(self) -> Explanation:
         """Say whether the equilibrium is unique, and if not, what the set looks like.

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from equipoise.datasets import load_classic_game, make_harmonic_game
 from equipoise.games import EquilibriumVariety, FTRLPlus, HarmonicGame, NormalFormGame
 from equipoise.games.normal_form.continuation import field_and_jacobian
-from equipoise.games.normal_form.variety import Coordinates
+from equipoise.games.normal_form.coordinates import Coordinates
 from equipoise.testing import check_explains
 
 
