@@ -1,194 +1,23 @@
-"""Attributions of a kernel expansion: removal modes, blocks of work, and the engines behind them.
+"""Attributions of a game of removals: blocks of work, and the engines behind them."""
 
-Removing a player replaces its factor a = k_j(x_j, x_ij) by an absence factor b:
-
-    identity         b = 1
-    baseline         b = k_j(ref_j, x_ij)
-    marginal         b = mean over background rows of k_j(B_j, x_ij)
-    interventional   b = k_j(B_j, x_ij), averaged over background rows B outside the product
-
-Each is a weighted sum of product games (one term a support point, or a pair of support point and
-background row), so each is exact at the same cost a term.
-"""
-
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn import get_config
 
 from equipoise.blocks import iter_blocks, map_blocks
 
-from .engines import (
-    LANES,
-    identity_values,
-    lane_blocks,
-    lane_coefficients,
-    numpy_values,
-    two_sided_values,
-)
+from .engines import LANES, identity_values, numpy_values, term_rows, two_sided_values
 from .esp import esp_values
-from .expansion import ProductKernelExpansion, dense_rows
+from .expansion import densified
+from .fourier import FourierGame, fourier_values
 from .kernels import ProductKernel, player_factors
 from .nodes import quadrature_error_bound, quadrature_rules
-from .sparse_engine import has_sparse_form, sparse_identity_values
+from .player_game import PIECE_MIB, PlayerGame
+from .sparse_engine import sparse_identity_values
 
-__all__ = ["Attribution", "PlayerGame", "attribute"]
-
-# Factors are made in pieces that stay in the cache between being written and being read.
-_PIECE_MIB = 2.0
-
-
-@dataclass(frozen=True)
-class PlayerGame:
-    """An expansion, the players its columns belong to, and what their removal means.
-
-    Parameters
-    ----------
-    expansion : ProductKernelExpansion
-        The function f.
-    player : ndarray of shape (n_columns,)
-        Which player a column belongs to.
-    n_players : int
-        Number of players.
-    removal : {"identity", "baseline", "marginal", "interventional"}
-        What absence means.
-    background : ndarray of shape (n_background, n_columns), optional
-        Rows for the two-sided removals; one row for "baseline".
-    row_weights : ndarray of shape (n_background,), optional
-        Weights of the background rows, with sum 1.
-    """
-
-    expansion: ProductKernelExpansion
-    player: np.ndarray
-    n_players: int
-    removal: str = "identity"
-    background: np.ndarray | None = None
-    row_weights: np.ndarray | None = None
-
-    def absence_rows(
-        self, kernel: ProductKernel, support: np.ndarray, working_memory: float | None
-    ) -> Iterator[tuple[np.ndarray | None, np.ndarray]]:
-        """Compute absence factors in groups of rows that fit into the memory budget.
-
-        Parameters
-        ----------
-        kernel : ProductKernel
-            One of the expansion's kernels.
-        support : ndarray of shape (n_blocks, n_columns, LANES)
-            Support points side by side.
-        working_memory : float or None
-            Budget in MiB.
-
-        Yields
-        ------
-        absence : ndarray of shape (n_rows, n_blocks, n_players, LANES), or None
-            Absence factors; None stands for ones.
-        weights : ndarray of shape (n_rows,)
-            Weights of the rows.
-        """
-        one = np.ones(1)
-        if self.removal == "identity":
-            yield None, one
-            return
-        assert self.background is not None and self.row_weights is not None
-        row_bytes = 16.0 * support.shape[0] * self.n_players * LANES
-        mean: np.ndarray | float = 0.0
-        for rows in iter_blocks(len(self.background), row_bytes, working_memory):
-            B = player_factors(kernel, self.background[rows], support, self.player, self.n_players)
-            if self.removal == "marginal":
-                mean = mean + np.tensordot(self.row_weights[rows], B, axes=1)[None]
-            else:
-                yield B, self.row_weights[rows]
-        if self.removal == "marginal":
-            yield np.asarray(mean), one
-
-    @property
-    def skips_nulls(self) -> bool:
-        """Whether sparse rows can be explained without making them dense."""
-        return (
-            self.removal == "identity"
-            and np.array_equal(self.player, np.arange(self.n_players))
-            and all(has_sparse_form(kernel) for kernel in self.expansion.terms)
-        )
-
-    def pieces(self, working_memory: float | None) -> Iterator[tuple[ProductKernel, Any, Any]]:
-        """Cut kernels and support points into pieces of work.
-
-        Parameters
-        ----------
-        working_memory : float or None
-            Budget in MiB for one piece of a single row.
-
-        Yields
-        ------
-        kernel : ProductKernel
-            One of the expansion's kernels.
-        support : ndarray of shape (n_blocks, n_columns, LANES)
-            Some of the support points, side by side.
-        coef : ndarray of shape (n_blocks, LANES, n_outputs)
-            Their coefficients, with the kernel's constant.
-        """
-        for kernel, points, weights in self.expansion.weighted_terms():
-            support = lane_blocks(dense_rows(points))
-            coef = lane_coefficients(weights)
-            for some in iter_blocks(len(support), 8.0 * self.n_players * LANES, working_memory):
-                yield kernel, support[some], coef[some]
-
-    def empty_value(self, working_memory: float | None = None) -> np.ndarray:
-        """Compute v(empty), the value when all players are absent.
-
-        Parameters
-        ----------
-        working_memory : float or None
-            Budget in MiB for absence factors.
-
-        Returns
-        -------
-        ndarray of shape (n_outputs,)
-            Values.
-        """
-        total = self.expansion.intercept.astype(np.float64)
-        for kernel, support, coef in self.pieces(_PIECE_MIB):
-            for B, w in self.absence_rows(kernel, support, working_memory):
-                products = np.ones((1, *coef.shape[:2])) if B is None else B.prod(axis=2)
-                total = total + np.einsum("r,rkl,klo->o", w, products, coef)
-        return total
-
-    def coalition_values(
-        self, X: np.ndarray, coalitions: np.ndarray, working_memory: float | None = None
-    ) -> np.ndarray:
-        """Compute v(S) for some coalitions.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_columns)
-            Points explained.
-        coalitions : ndarray of bool of shape (n_coalitions, n_players)
-            Who is present.
-        working_memory : float or None
-            Budget in MiB for absence factors.
-
-        Returns
-        -------
-        ndarray of shape (n, n_coalitions, n_outputs)
-            Values.
-        """
-        f = self.expansion
-        values = np.tile(f.intercept.astype(np.float64), (len(X), len(coalitions), 1))
-        for kernel, support, coef in self.pieces(_PIECE_MIB):
-            for B, w in self.absence_rows(kernel, support, working_memory):
-                for i in range(len(X)):
-                    A = player_factors(kernel, X[i : i + 1], support, self.player, self.n_players)
-                    for c, present in enumerate(coalitions):
-                        F = A[:, :, present].prod(axis=2)
-                        if B is not None:
-                            F = F * B[:, :, ~present].prod(axis=2)
-                        values[i, c] += np.einsum("r,rkl,klo->o", w, F, coef)
-        return values
+__all__ = ["Attribution", "attribute", "resolve_engine"]
 
 
 class Attribution(NamedTuple):
@@ -199,8 +28,48 @@ class Attribution(NamedTuple):
     error_bound: float
 
 
+def resolve_engine(backend: str, device: str, dtype: str, method: str = "quadrature") -> str:
+    """Choose the engine; refuse a device or precision that the chosen one doesn't have.
+
+    Parameters
+    ----------
+    backend : {"auto", "numba", "numpy", "torch"}
+        What was asked for. "auto" is "numba", or "torch" where `device` or `dtype` need it.
+    device, dtype : str
+        Torch device and precision.
+    method : {"quadrature", "esp"}, default="quadrature"
+        Algorithm; "esp" has a compiled form alone.
+
+    Returns
+    -------
+    {"numba", "numpy", "torch"}
+        The engine.
+
+    Raises
+    ------
+    ValueError
+        If the device isn't there, or the engine doesn't have the device, precision or method.
+    """
+    needs_torch = device != "cpu" or dtype != "float64"
+    if method == "esp" and backend not in ("auto", "numba"):
+        raise ValueError(f"backend={backend!r} isn't for method='esp'; allowed: 'auto', 'numba'")
+    if needs_torch and (backend not in ("auto", "torch") or method != "quadrature"):
+        raise ValueError(
+            f"device={device!r} and dtype={dtype!r} are for backend='torch' and "
+            f"method='quadrature', got {backend!r} and {method!r}"
+        )
+    if backend != "auto" and backend != "torch":
+        return backend
+    if not needs_torch and backend == "auto":
+        return "numba"
+    from equipoise.devices import resolve_device
+
+    resolve_device(device)
+    return "torch"
+
+
 def attribute(
-    game: PlayerGame,
+    game: PlayerGame | FourierGame,
     X: Any,
     *,
     index: str = "SV",
@@ -217,8 +86,8 @@ def attribute(
 
     Parameters
     ----------
-    game : PlayerGame
-        What is attributed.
+    game : PlayerGame or FourierGame
+        What is attributed. A FourierGame has an engine of its own, and exact nodes with "auto".
     X : ndarray or sparse array of shape (n, n_columns)
         Rows explained.
     index : str, default="SV"
@@ -244,6 +113,13 @@ def attribute(
         Values, most nodes used, and a bound on the absolute error of any value.
     """
     d = game.n_players
+    if isinstance(game, FourierGame):
+        rules = quadrature_rules(d, index, n_nodes, tol, unit_factors=False)
+        values, error, most_nodes, largest = fourier_values(
+            game, densified(X, working_memory), rules, working_memory=working_memory, n_jobs=n_jobs
+        )
+        bound = total_bound(error, index, n_nodes, largest, d, unit=False)
+        return Attribution(values, most_nodes, bound)
     if sparse.issparse(X):
         if game.skips_nulls and method == "quadrature" and backend == "numba":
             return attribute_sparse(game, X, index, n_nodes, tol, n_jobs)
@@ -261,7 +137,7 @@ def attribute(
         return Attribution(values, most_nodes, bound)
     values, error = np.zeros(shape), np.zeros(shape)
     most_nodes, largest = 0, 0.0
-    piece_mib = _PIECE_MIB if working_memory is None else min(_PIECE_MIB, working_memory)
+    piece_mib = PIECE_MIB if working_memory is None else min(PIECE_MIB, working_memory)
     for kernel, support, coef in game.pieces(piece_mib):
         for B, row_weights in game.absence_rows(kernel, support, working_memory):
 
@@ -305,21 +181,6 @@ def total_bound(
     return error_bound
 
 
-def densified(X: Any, working_memory: float | None) -> np.ndarray:
-    """Turn sparse rows into dense ones if they fit into the memory budget."""
-    if not sparse.issparse(X):
-        return X
-    budget = get_config()["working_memory"] if working_memory is None else working_memory
-    needed = 8.0 * X.shape[0] * X.shape[1] / 2**20
-    if needed > budget:
-        raise ValueError(
-            f"X is sparse, and this explanation needs it dense: {needed:.0f} MiB, but "
-            f"working_memory is {budget:.0f} MiB. Sparse rows are explained as they are with "
-            "removal='identity', no groups, method='quadrature' and backend 'auto' or 'numba'"
-        )
-    return dense_rows(X)
-
-
 def attribute_sparse(
     game: PlayerGame, X: Any, index: str, n_nodes: str | int, tol: float, n_jobs: int | None
 ) -> Attribution:
@@ -346,12 +207,6 @@ def sparse_block(
 ) -> tuple[np.ndarray, np.ndarray, int, float]:
     """Compute the values of some rows."""
     return sparse_identity_values(kernel, X[rows], support, coef, rules)
-
-
-def term_rows(A: np.ndarray) -> np.ndarray:
-    """Undo the layout in lanes: (n, n_terms, n_players)."""
-    n, n_blocks, d, lanes = A.shape
-    return np.ascontiguousarray(np.swapaxes(A, 2, 3)).reshape(n, n_blocks * lanes, d)
 
 
 def numpy_block(

@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_solve
 
-from .attribution import PlayerGame, attribute
+from .attribution import attribute
 from .expansion import ProductKernelExpansion, dense_rows
 from .kernels import ProductKernel, paired_factors
 from .nodes import exact_node_count, gauss_legendre_01, n_quadrature_nodes
+from .player_game import PlayerGame
 from .quadratic_forms import single_term
 
 __all__ = ["attribution_covariance", "prior_covariance"]

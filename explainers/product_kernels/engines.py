@@ -20,6 +20,7 @@ __all__ = [
     "lane_blocks",
     "lane_coefficients",
     "numpy_values",
+    "term_rows",
     "two_sided_values",
 ]
 
@@ -47,6 +48,12 @@ def lane_blocks(array: np.ndarray) -> np.ndarray:
     padded[..., n:, :] = array[..., -1:, :]
     blocks = padded.reshape(*lead, n_blocks, LANES, columns)
     return np.ascontiguousarray(np.swapaxes(blocks, -1, -2))
+
+
+def term_rows(A: np.ndarray) -> np.ndarray:
+    """Undo the layout in lanes: (n, n_terms, n_players)."""
+    n, n_blocks, d, lanes = A.shape
+    return np.ascontiguousarray(np.swapaxes(A, 2, 3)).reshape(n, n_blocks * lanes, d)
 
 
 def lane_coefficients(coef: np.ndarray) -> np.ndarray:

@@ -6,16 +6,33 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import block_diag
+from sklearn import get_config
 
 from .kernels import ProductKernel
 from .sparse_engine import has_sparse_form, sparse_kernel
 
-__all__ = ["ProductKernelExpansion", "dense_rows"]
+__all__ = ["ProductKernelExpansion", "dense_rows", "densified", "stack"]
 
 
 def dense_rows(X: Any) -> np.ndarray:
     """Turn a possibly sparse array into a float64 ndarray."""
     return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+
+
+def densified(X: Any, working_memory: float | None) -> np.ndarray:
+    """Turn sparse rows into dense ones if they fit into the memory budget."""
+    if not sparse.issparse(X):
+        return X
+    budget = get_config()["working_memory"] if working_memory is None else working_memory
+    needed = 8.0 * X.shape[0] * X.shape[1] / 2**20
+    if needed > budget:
+        raise ValueError(
+            f"X is sparse, and this explanation needs it dense: {needed:.0f} MiB, but "
+            f"working_memory is {budget:.0f} MiB. Sparse rows are explained as they are with "
+            "removal='identity', no groups, method='quadrature' and backend 'auto' or 'numba'"
+        )
+    return dense_rows(X)
 
 
 @dataclass(frozen=True)
@@ -86,6 +103,12 @@ class ProductKernelExpansion:
             if used.any():
                 yield kernel, self.support[used], coef[used]
 
+    @property
+    def scale(self) -> np.ndarray:
+        """Total of the coefficients' sizes in each output, of shape (n_outputs,)."""
+        totals = [np.abs(coef).sum(axis=0) for _, _, coef in self.weighted_terms()]
+        return np.sum(totals, axis=0) + np.zeros(self.n_outputs)
+
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Evaluate f.
 
@@ -108,3 +131,36 @@ class ProductKernelExpansion:
                 K = np.asarray(plain(dense_rows(X), dense_rows(support)))
             values += K @ coef
         return values
+
+
+def same_rows(first: Any, second: Any) -> bool:
+    """Say whether two sets of support points are the same."""
+    if first.shape != second.shape:
+        return False
+    if sparse.issparse(first) and sparse.issparse(second):
+        return (first != second).nnz == 0
+    return np.array_equal(dense_rows(first), dense_rows(second))
+
+
+def stack(
+    parts: list[ProductKernelExpansion], output_names: tuple[str, ...]
+) -> ProductKernelExpansion:
+    """Join expansions of the same columns as the outputs of one."""
+    first = parts[0]
+    widths = [part.n_outputs for part in parts]
+    if all(same_rows(part.support, first.support) for part in parts):
+        support, coef = first.support, np.hstack([part.coef for part in parts])
+    else:
+        rows = [part.support for part in parts]
+        support = sparse.vstack(rows, "csr") if sparse.issparse(rows[0]) else np.vstack(rows)
+        coef = block_diag(*(part.coef for part in parts))
+    terms, term_weights = first.terms, None
+    if any(part.terms != first.terms for part in parts):
+        terms = tuple(kernel for part in parts for kernel in part.terms)
+        term_weights = block_diag(
+            *(np.ones((len(part.terms), width)) for part, width in zip(parts, widths, strict=True))
+        )
+    intercept = np.concatenate([part.intercept for part in parts])
+    return ProductKernelExpansion(
+        support, coef, intercept, terms, output_names, term_weights=term_weights
+    )

@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_selection import SelectorMixin
 from sklearn.impute import SimpleImputer
-from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -27,6 +26,7 @@ from sklearn.preprocessing import (
     RobustScaler,
     StandardScaler,
 )
+from sklearn.utils import check_array
 
 __all__ = ["FeatureMap", "feature_map"]
 
@@ -69,6 +69,45 @@ class FeatureMap:
         for step in self.steps:
             X = step.transform(X)
         return X
+
+    def checked_columns(self, X: Any, n_features_in: int, owner: Any) -> Any:
+        """Apply the steps, and check rows and number of columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features_in)
+            Rows in the features' own units.
+        n_features_in : int
+            How many features the model takes.
+        owner : estimator
+            Named in errors.
+
+        Returns
+        -------
+        ndarray or CSR array of shape (n, n_columns)
+            float64 columns.
+        """
+        if self.steps:
+            return check_array(
+                self(X), accept_sparse="csr", dtype=np.float64, estimator=owner, input_name="X"
+            )
+        X = check_array(X, accept_sparse="csr", dtype=np.float64, estimator=owner)
+        if X.shape[1] != n_features_in:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {type(owner).__name__} is expecting "
+                f"{n_features_in} features as input"
+            )
+        return X
+
+    def names_out(self) -> list[str]:
+        """Return the names of the columns that the steps put out, x0, x1, ... without any."""
+        try:
+            names: Any = None
+            for step in self.steps:
+                names = step.get_feature_names_out(names)
+            return [str(name) for name in names]
+        except (AttributeError, ValueError):
+            return [f"x{j}" for j in range(self.n_features)]
 
 
 _ONE_TO_ONE = (
@@ -175,11 +214,6 @@ def column_sources(step: Any, n_in: int) -> np.ndarray:
     for kinds, sources in _SOURCES:
         if isinstance(step, kinds):
             return sources(step, n_in)
-    if isinstance(step, RBFSampler):
-        raise MixingStepError(
-            "RBFSampler: random Fourier features hold no kernel factors, so the removal of one "
-            "feature has no exact form (Nystroem in its place has)"
-        )
     raise MixingStepError(f"{type(step).__name__} may mix features")
 
 

@@ -11,9 +11,10 @@ import pandas as pd
 from equipoise.blocks import map_blocks
 from equipoise.explanation import Explanation
 
-from .attribution import PlayerGame, term_rows
+from .engines import term_rows
 from .interactions import interaction_rule, pair_interactions, subset_interactions
 from .kernels import player_factors
+from .player_game import PlayerGame
 
 __all__ = ["InteractionExplanation", "interaction_values"]
 

@@ -15,12 +15,13 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .attribution import PlayerGame, attribute
+from .attribution import attribute
 from .expansion import ProductKernelExpansion
 from .kernels import ProductKernel
 from .nodes import quadrature_rules
 from .pair_engine import kernel_tile, mean_factors, pair_values, sum_over_tiles
 from .permutation import attribution_pvalues, label_forms, permuted_labels, two_sample_values
+from .player_game import PlayerGame
 from .players import feature_names_of, player_groups
 from .sample_kernels import sample_kernel
 from .sampled_statistics import block_estimate, incomplete_mmd, spectral_mmd

@@ -1,6 +1,6 @@
 """Opening a fitted model: its preprocessing steps in front, a kernel machine at the end.
 
-Pipelines are unrolled, a Nystroem step with the linear model behind it becomes one kernel machine,
+Pipelines are unrolled, a kernel approximation with the linear model behind it becomes one machine,
 and a target that was scaled becomes an affine map of the machine's output.
 """
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.kernel_approximation import Nystroem
+from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -22,24 +22,37 @@ from sklearn.preprocessing import (
     RobustScaler,
     StandardScaler,
 )
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import check_array
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
 
-__all__ = ["AffineTarget", "NystroemMachine", "column_count", "is_fitted", "open_model"]
+__all__ = [
+    "AffineTarget",
+    "ApproximationMachine",
+    "column_count",
+    "fitted_model",
+    "is_fitted",
+    "open_model",
+]
 
 
 @dataclass(frozen=True)
-class NystroemMachine:
-    """A linear model on Nystroem features, which is a kernel expansion at the components.
+class ApproximationMachine:
+    """A linear model on the features of a kernel approximation.
 
     Parameters
     ----------
-    features : Nystroem
+    features : Nystroem or RBFSampler
         The fitted approximation.
     linear : estimator
         A linear model with ``coef_`` and ``intercept_``.
     """
 
-    features: Nystroem
+    features: Nystroem | RBFSampler
     linear: Any
 
     @property
@@ -125,7 +138,7 @@ def open_model(estimator: Any) -> tuple[list[Any], Any]:
     -------
     steps : list of transformers
         In the order in which they are applied.
-    machine : estimator, NystroemMachine or AffineTarget
+    machine : estimator, ApproximationMachine or AffineTarget
         What comes last.
     """
     if isinstance(estimator, FrozenEstimator):
@@ -140,8 +153,8 @@ def open_model(estimator: Any) -> tuple[list[Any], Any]:
     if isinstance(estimator, Pipeline):
         tail, machine = open_model(estimator.steps[-1][1])
         steps = [step for _, step in estimator.steps[:-1]] + tail
-        if steps and isinstance(steps[-1], Nystroem):
-            return steps[:-1], NystroemMachine(steps[-1], machine)
+        if steps and isinstance(steps[-1], Nystroem | RBFSampler):
+            return steps[:-1], ApproximationMachine(steps[-1], machine)
         return steps, machine
     return [], estimator
 
@@ -171,3 +184,58 @@ def column_count(machine: Any) -> int:
     if len(seen) != 2:
         raise TypeError(f"{type(machine).__name__} doesn't say how many features it was fitted on")
     return int(seen[1])
+
+
+def fitted_model(
+    estimator: Any, prefit: str | bool, X: Any, y: Any, sample_weight: Any, owner: Any
+) -> Any:
+    """Return the estimator itself if it is fitted and may be used so, a fitted clone otherwise.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The model.
+    prefit : "auto" or bool
+        Whether it must be fitted (True), is always fitted anew (False), or used if fitted.
+    X, y : array-like or None
+        What to fit on, or background rows of a fitted model.
+    sample_weight : array-like or None
+        Weights handed to `fit`.
+    owner : estimator
+        Named in errors about X.
+
+    Returns
+    -------
+    estimator
+        Fitted.
+
+    Raises
+    ------
+    NotFittedError
+        If `prefit` is True and it isn't fitted.
+    ValueError
+        If it must be fitted without X, doesn't take weights, or X doesn't match what it has seen.
+    """
+    fitted = prefit is not False and is_fitted(estimator)
+    if prefit is True and not fitted:
+        raise NotFittedError(f"prefit=True needs a fitted estimator, and {estimator!r} is not")
+    if fitted:
+        if sample_weight is not None:
+            raise ValueError("sample_weight is given, but the estimator is fitted already")
+        if X is not None:
+            seen = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+            validate_data(seen, X, reset=False, skip_check_array=True)
+        return estimator
+    if X is None:
+        raise ValueError("X=None is for a fitted estimator; this one must be fitted: pass X")
+    estimator = clone(estimator)
+    if not isinstance(estimator, Pipeline):
+        X = check_array(
+            X, accept_sparse="csr", accept_large_sparse=False, dtype="numeric", estimator=owner
+        )
+    if sample_weight is None:
+        return estimator.fit(X, y)
+    if not has_fit_parameter(estimator, "sample_weight"):
+        raise ValueError(f"{type(estimator).__name__} doesn't take sample_weight")
+    weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+    return estimator.fit(X, y, sample_weight=weights)

@@ -18,8 +18,7 @@ from numba import njit
 
 from equipoise.blocks import map_blocks
 
-from .attribution import term_rows
-from .engines import LANES, choose_rule, lane_blocks, one_sided_passes, two_sided_passes
+from .engines import LANES, choose_rule, lane_blocks, one_sided_passes, term_rows, two_sided_passes
 from .kernels import ProductKernel, player_factors, player_logs
 from .nodes import QuadratureRules, quadrature_rules
 

@@ -7,46 +7,37 @@ is 7 to 9 at bandwidths scaled to the dimension and never above d / 2.
 """
 
 import time
-import warnings
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import (
-    BaseEstimator,
-    MetaEstimatorMixin,
-    TransformerMixin,
-    _fit_context,
-    clone,
-)
-from sklearn.exceptions import NotFittedError
-from sklearn.frozen import FrozenEstimator
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, _fit_context
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, check_array, check_random_state, get_tags
+from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    has_fit_parameter,
-    validate_data,
-)
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from .attribution import PlayerGame, attribute, densified
+from .attribution import attribute, resolve_engine
+from .background import background_rows, warn_about_base
+from .components import ComponentMethods
 from .extraction import check_reproduction, extract
-from .feature_maps import FeatureMap, feature_map
+from .feature_maps import feature_map
+from .fourier import FourierExpansion
 from .kernels import ProductKernel
 from .nodes import parse_index
-from .opening import column_count, is_fitted, open_model
+from .opening import column_count, fitted_model, is_fitted, open_model
+from .player_game import game_of
 from .players import feature_names_of, player_groups
-from .quantities import ExpansionQuantities
+from .quantities import QuadraticMethods
+from .shap_adapter import shap_explainer
 
 __all__ = ["PKeXShapleyExplainer"]
 
 
 class PKeXShapleyExplainer(
-    ExpansionQuantities, MetaEstimatorMixin, TransformerMixin, BaseEstimator
+    ComponentMethods, QuadraticMethods, MetaEstimatorMixin, TransformerMixin, BaseEstimator
 ):
     """Exact Shapley values of support vector machines, kernel ridge and Gaussian processes.
 
@@ -241,16 +232,6 @@ class PKeXShapleyExplainer(
     def _model(self) -> Any:
         return KernelRidge(kernel="rbf") if self.estimator is None else self.estimator
 
-    def _uses_fitted(self) -> bool:
-        if self.prefit is False:
-            return False
-        fitted = is_fitted(self._model())
-        if self.prefit is True and not fitted:
-            raise NotFittedError(
-                f"prefit=True needs a fitted estimator, and {self._model()!r} is not fitted"
-            )
-        return fitted
-
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(
         self, X: Any = None, y: Any = None, sample_weight: Any = None
@@ -285,38 +266,50 @@ class PKeXShapleyExplainer(
                 "method='esp' is for removal='identity' and index='SV'; got "
                 f"removal={self.removal!r}, index={self.index!r}"
             )
-        if self._engine() == "torch":
-            from equipoise.devices import resolve_device
-
-            resolve_device(self.device)
-        estimator = self._model()
-        if not self._uses_fitted():
-            estimator = self._fit_model(estimator, X, y, sample_weight)
-        elif sample_weight is not None:
-            raise ValueError("sample_weight is given, but the estimator is fitted already")
-        elif X is not None:
-            seen = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
-            validate_data(seen, X, reset=False, skip_check_array=True)
+        engine = resolve_engine(self.backend, self.device, self.dtype, self.method)
+        estimator = fitted_model(self._model(), self.prefit, X, y, sample_weight, self)
         steps, model = open_model(estimator)
         n_columns = column_count(model)
         n_features = getattr(estimator, "n_features_in_", n_columns)
         columns = feature_map(
             steps, n_features, n_columns, explain_transformed=self.explain_transformed
         )
-        rows = None if X is None else self._columns(X, columns, n_features)
+        to_columns = partial(columns.checked_columns, n_features_in=n_features, owner=self)
+        rows = None if X is None else to_columns(X)
         kernel = None if isinstance(self.kernel, str) else self.kernel
         expansion = extract(model, output=self.output, kernel=kernel, X_train=rows)
         check_reproduction(
             model, expansion, self.output, (expansion.support if rows is None else rows)[:50]
         )
-        names = self._names(X, estimator, steps, columns)
+        if columns.steps and self.explain_transformed:
+            names = columns.names_out()
+        elif not hasattr(X, "columns") and hasattr(estimator, "feature_names_in_"):
+            names = [str(name) for name in estimator.feature_names_in_]
+        else:
+            names = feature_names_of(X, columns.n_features)
+        if isinstance(expansion, FourierExpansion) and (
+            engine == "torch" or self.backend == "numba"
+        ):
+            raise ValueError(
+                f"backend={self.backend!r}, device={self.device!r}, dtype={self.dtype!r}: a model "
+                "on random Fourier features is explained with backend='auto' or 'numpy'"
+            )
         player, player_names = player_groups(self.groups, columns.n_features, names)
-        game = PlayerGame(
+        game = game_of(
             expansion,
             player[columns.source],
             len(player_names),
             self.removal,
-            *self._background(rows, sample_weight, columns, expansion.support, n_features),
+            *background_rows(
+                self.removal,
+                self.reference,
+                rows,
+                expansion.support,
+                sample_weight=sample_weight,
+                to_columns=to_columns,
+                random_state=self.random_state,
+                working_memory=self.working_memory,
+            ),
         )
         empty = game.empty_value(self.working_memory)
         if self.removal == "identity" and self.empty_value is None:
@@ -336,14 +329,7 @@ class PKeXShapleyExplainer(
         if not self.output_names_ and expansion.n_outputs > 1:
             self.output_names_ = [f"y{o}" for o in range(expansion.n_outputs)]
         self.support_size_ = expansion.support.shape[0]
-        self.feature_names_out_ = np.array(
-            [
-                f"{name}_{output}" if output else name
-                for name in player_names
-                for output in (self.output_names_ or [""])
-            ],
-            dtype=object,
-        )
+        self.feature_names_out_ = names_of_columns(player_names, self.output_names_)
         self._game = game
         self._feature_map = columns
         self._template = _safe_indexing(X, [0]) if columns.steps and X is not None else None
@@ -357,104 +343,6 @@ class PKeXShapleyExplainer(
         check_is_fitted(self)
         return float(self._empty[0]) if len(self._empty) == 1 else self._empty.copy()
 
-    def _engine(self) -> str:
-        """Resolve `backend`; refuse a device or precision that the chosen one doesn't have."""
-        needs_torch = self.device != "cpu" or self.dtype != "float64"
-        if self.backend == "auto" and self.method == "quadrature":
-            return "torch" if needs_torch else "numba"
-        if needs_torch and (self.backend != "torch" or self.method != "quadrature"):
-            raise ValueError(
-                f"device={self.device!r} and dtype={self.dtype!r} are for backend='torch' and "
-                f"method='quadrature', got {self.backend!r} and {self.method!r}"
-            )
-        return "numba" if self.backend == "auto" else self.backend
-
-    def _fit_model(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
-        if X is None:
-            raise ValueError("X=None is for a fitted estimator; this one must be fitted: pass X")
-        estimator = clone(estimator)
-        if not isinstance(estimator, Pipeline):
-            X = check_array(
-                X, accept_sparse="csr", accept_large_sparse=False, dtype="numeric", estimator=self
-            )
-        if sample_weight is None:
-            return estimator.fit(X, y)
-        if not has_fit_parameter(estimator, "sample_weight"):
-            raise ValueError(f"{type(estimator).__name__} doesn't take sample_weight")
-        weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        return estimator.fit(X, y, sample_weight=weights)
-
-    def _columns(self, X: Any, columns: FeatureMap, n_features: int) -> Any:
-        if not columns.steps:
-            X = check_array(X, accept_sparse="csr", dtype=np.float64, estimator=self)
-            if X.shape[1] != n_features:
-                raise ValueError(
-                    f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
-                    f"{n_features} features as input"
-                )
-            return X
-        rows = check_array(
-            columns(X), accept_sparse="csr", dtype=np.float64, estimator=self, input_name="X"
-        )
-        return rows
-
-    def _names(self, X: Any, estimator: Any, steps: list[Any], columns: FeatureMap) -> list[str]:
-        if columns.steps and self.explain_transformed:
-            try:
-                names: Any = None
-                for step in columns.steps:
-                    names = step.get_feature_names_out(names)
-                return [str(name) for name in names]
-            except (AttributeError, ValueError):
-                return [f"x{j}" for j in range(columns.n_features)]
-        if not hasattr(X, "columns") and hasattr(estimator, "feature_names_in_"):
-            return [str(name) for name in estimator.feature_names_in_]
-        return feature_names_of(X, columns.n_features)
-
-    def _background(
-        self,
-        rows: Any,
-        sample_weight: Any,
-        columns: FeatureMap,
-        support: np.ndarray,
-        n_features: int,
-    ) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
-        """Return the background rows and their weights, which sum to 1."""
-        if self.removal == "identity":
-            if self.reference is not None:
-                raise ValueError("reference is given, but removal='identity' uses none")
-            return None, None
-        drawn = self.reference is None or isinstance(self.reference, Integral)
-        if drawn:
-            pool = densified(support if rows is None else rows, self.working_memory)
-            if not len(pool):
-                raise ValueError(
-                    f"removal={self.removal!r} needs background rows: the model has no support "
-                    "points, so pass X or reference"
-                )
-            weights = _check_sample_weight(sample_weight, pool, dtype=np.float64)
-        else:
-            pool = np.asarray(self.reference) if np.ndim(self.reference) == 1 else self.reference
-            pool = self._columns(
-                pool.reshape(1, -1) if np.ndim(pool) == 1 else pool, columns, n_features
-            )
-            pool = densified(pool, self.working_memory)
-            weights = np.ones(len(pool))
-        if self.removal == "baseline":
-            if isinstance(self.reference, Integral):
-                raise ValueError(f"removal='baseline' needs a point, got {self.reference=}")
-            if not drawn and len(pool) != 1:
-                raise ValueError(
-                    f"removal='baseline' needs one point, got reference of {len(pool)} rows"
-                )
-            return np.average(pool, axis=0, weights=weights, keepdims=True), np.ones(1)
-        if isinstance(self.reference, Integral):
-            generator = check_random_state(self.random_state)
-            size = min(int(self.reference), len(pool))
-            chosen = generator.choice(len(pool), size=size, replace=False)
-            pool, weights = pool[chosen], weights[chosen]
-        return pool, weights / weights.sum()
-
     def _rows(self, X: Any) -> tuple[Any, Any]:
         """Check rows to explain; return them in the features' own units and as columns."""
         check_is_fitted(self)
@@ -463,7 +351,7 @@ class PKeXShapleyExplainer(
             X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
             return X, X
         validate_data(self, X, reset=False, skip_check_array=True)
-        rows = self._columns(X, columns, self.n_features_in_)
+        rows = columns.checked_columns(X, self.n_features_in_, self)
         if self.explain_transformed:
             return rows, rows
         return X if sparse.issparse(X) else np.asarray(X), rows
@@ -503,7 +391,7 @@ class PKeXShapleyExplainer(
             n_nodes=self.n_nodes,
             tol=self.tol,
             method=self.method,
-            backend=self._engine(),
+            backend=resolve_engine(self.backend, self.device, self.dtype, self.method),
             device=self.device,
             dtype=self.dtype,
             working_memory=self.working_memory,
@@ -536,8 +424,7 @@ class PKeXShapleyExplainer(
 
     def _check_additivity(self, rows: np.ndarray, values: np.ndarray) -> None:
         expansion = self.expansion_
-        totals = [np.abs(coef).sum(axis=0) for _, _, coef in expansion.weighted_terms()]
-        allowed = 1e-6 * (1 + np.sum(totals, axis=0))
+        allowed = 1e-6 * (1 + expansion.scale)
         gap = np.abs(self._empty + values.sum(axis=1) - expansion(rows))
         if np.any(gap > allowed):
             raise RuntimeError(
@@ -605,63 +492,22 @@ class PKeXShapleyExplainer(
         ndarray of str
             Players' names, with the output's name where there are several.
         """
-        from sklearn.utils.validation import _check_feature_names_in
-
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
         if self.groups is None and not self.explain_transformed:
-            return np.array(
-                [
-                    f"{name}_{output}" if output else name
-                    for name in names
-                    for output in (self.output_names_ or [""])
-                ],
-                dtype=object,
-            )
+            return names_of_columns(names, self.output_names_)
         return self.feature_names_out_.copy()
 
-    def predict_output(self, X: Any) -> np.ndarray:
-        """Compute the explained output of the model from its expansion.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
+    def as_shap_explainer(self) -> Any:
+        """Wrap this explainer in a `shap.Explainer`, for code that asks for one.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_outputs)
-            The value when all players are present.
+        shap.Explainer
+            Called with rows it returns what `explain` returns.
         """
-        rows = self._rows(X)[1]
-        return self.expansion_(rows)
-
-    def value_function(self, X: Any, coalitions: Any) -> np.ndarray:
-        """Compute the game's value for some coalitions.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        coalitions : array-like of bool of shape (n_coalitions, n_players)
-            Which players are present.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_coalitions) or (n_samples, n_coalitions, n_outputs)
-            Values.
-        """
-        rows = self._rows(X)[1]
-        present = np.asarray(coalitions, dtype=bool)
-        if present.ndim != 2 or present.shape[1] != self._game.n_players:
-            raise ValueError(
-                f"coalitions must have shape (n_coalitions, {self._game.n_players}), "
-                f"got {present.shape}"
-            )
-        dense = densified(rows, self.working_memory)
-        values = self._game.coalition_values(dense, present, self.working_memory)
-        values[:, ~present.any(axis=1)] = self._empty
-        return values[..., 0] if values.shape[2] == 1 else values
+        check_is_fitted(self)
+        return shap_explainer(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -672,19 +518,7 @@ class PKeXShapleyExplainer(
         return tags
 
 
-def warn_about_base(empty: np.ndarray, expansion: Any) -> None:
-    """Warn if the base value of the identity removal lies far from the predictions."""
-    n_support = expansion.support.shape[0]
-    if n_support < 2:
-        return
-    some = expansion.support[np.unique(np.linspace(0, n_support - 1, 200, dtype=int))]
-    predictions = expansion(some)
-    distance = np.abs(empty - predictions.mean(axis=0))
-    if np.any(distance > 3 * predictions.std(axis=0)):
-        warnings.warn(
-            "The base value of removal='identity' lies more than 3 standard deviations from the "
-            "mean prediction at the support points: attributions are then mostly of one sign. "
-            "removal='interventional' has the mean prediction as its base value.",
-            UserWarning,
-            stacklevel=4,
-        )
+def names_of_columns(players: Any, outputs: list[str]) -> np.ndarray:
+    """Name the columns of `transform`: players, with the output's name where there are several."""
+    names = [f"{name}_{output}" for name in players for output in outputs] if outputs else players
+    return np.array(names, dtype=object)

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import cho_solve
 
-from .attribution import PlayerGame, attribute
+from .attribution import attribute
 from .expansion import dense_rows
 from .kernels import ProductKernel
 from .pair_engine import kernel_tile, pair_values, point_factors, product_tile
+from .player_game import PlayerGame
 
 __all__ = ["QuadraticAttribution", "loss_values", "norm_values", "variance_values"]
 
