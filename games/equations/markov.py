@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from .nodes import CompressedSystem, compress_nodes, sign_of
 
-__all__ = ["compress_branching", "compress_mdp", "compress_ssg", "terminal_values"]
+__all__ = ["compress_branching", "compress_mdp", "compress_ssg", "state_signs", "terminal_values"]
 
 
 def terminal_values(terminal: Any, n: int) -> dict[int, float]:

@@ -8,15 +8,13 @@ R. Luo, R. Saona, J. Svoboda, AAAI 2025, call these linear equations with min an
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from os import PathLike
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from .archive import read_archive, write_archive
-from .constructors import Constructors
 from .evaluation import Evaluation, solve_fixed_point
+from .files import Files
 from .graph import strong_components
 from .kernels import bellman, row_values
 from .text import format_equation
@@ -42,7 +40,7 @@ Array = np.ndarray
 SHOWN = 8
 
 
-class LEMM(Constructors):
+class LEMM(Files):
     """A system of linear equations with min and max operators; immutable and validated.
 
     Parameters
@@ -374,15 +372,6 @@ class LEMM(Constructors):
         from .conversions import dependency_graph
 
         return dependency_graph(self)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the system to an ``.npz`` file, exact values included."""
-        write_archive(path, self.__getstate__())
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """Read what `save` wrote."""
-        return cls(**read_archive(path))
 
     # ---------------------------------------------------------------- text
 
