@@ -5,7 +5,8 @@ from .flow import FTRLFlow
 from .ftrl import FTRLPlus
 from .game import NormalFormGame
 from .harmonic import HarmonicGame
-from .learner import FTRLPlusLearner, play_against, self_play
+from .learner import FTRLPlusLearner
+from .matches import play_against, self_play
 from .measure import HarmonicMeasure, find_harmonic_measure
 from .plots import plot_cube, plot_decomposition, plot_regret, plot_simplex
 from .variety import EquilibriumVariety

@@ -1,20 +1,66 @@
-"""FTRL+ for one player, online: he sees his own payoff vectors and knows nothing of the game."""
+"""FTRL+ for one player, online: he sees his own payoff vectors and knows nothing of the game.
 
-from collections.abc import Callable, Sequence
+With bandit feedback he sees no more than the payoff p of the action a that he drew from his
+strategy x. What the others would have earned is estimated from the payoffs m last seen of each,
+
+    g = m + (p - m_a) / x_a e_a,
+
+whose expectation is the true payoff vector, and the rule learns from g. Weights 1 / x_a stay
+bounded because a share gamma of the uniform strategy is mixed into play. With bounded payoffs the
+expected S grows by at most a multiple of d^2 / gamma a round, so gamma = (d^2 / t)^(1/3) keeps the
+expected regret O((d T)^(2/3)).
+"""
+
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import Bunch, check_random_state
-from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import (
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
 
-from .contraction import contract_payoffs
 from .ftrl_setup import RULE_CONSTRAINTS, SCHEDULES, check_steps, make_rule, start_strategies
-from .game import NormalFormGame, as_game
-from .profiles import check_strategies
+from .game import NormalFormGame
 from .rule import PlayerState, regret_bound
 
-__all__ = ["FTRLPlusLearner", "play_against", "self_play"]
+__all__ = ["FTRLPlusLearner"]
+
+
+def estimated_payoffs(
+    seen: np.ndarray, action: int, payoff: float, probability: float
+) -> np.ndarray:
+    """Return the estimate of a payoff vector of which one entry was seen.
+
+    Parameters
+    ----------
+    seen : ndarray of shape (d,)
+        A guess that doesn't depend on the action drawn: the payoffs last seen.
+    action : int
+        The action drawn.
+    payoff : float
+        Its payoff.
+    probability : float
+        That of having drawn it.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        Its mean over the draw is the true payoff vector.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise.games.normal_form.learner import estimated_payoffs
+    >>> estimated_payoffs(np.array([1.0, 2.0]), action=1, payoff=3.0, probability=0.25)
+    array([1., 6.])
+    """
+    g = seen.copy()
+    g[action] += (payoff - seen[action]) / probability
+    return g
 
 
 class FTRLPlusLearner:
@@ -40,6 +86,10 @@ class FTRLPlusLearner:
         Power of the Tsallis entropy.
     init : {"uniform", "random"} or array-like of shape (d,), default="uniform"
         First base state.
+    exploration : float, optional
+        Share of the uniform strategy that is mixed into play once `observe_bandit` was used,
+        positive and at most 1; None is min(1/2, (d^2 / t)^(1/3)) in round t. It changes nothing for
+        a learner who sees whole payoff vectors.
     random_state : int, RandomState or None, default=None
         For a random start.
 
@@ -48,9 +98,10 @@ class FTRLPlusLearner:
     n_rounds : int
         Rounds observed so far.
     regret : float
-        What the best single action would have earned more.
+        What the best single action would have earned more. With bandit feedback it is that of the
+        estimated payoffs, whose expectation is true for each action.
     regret_bound : float
-        A bound on the regret that holds against any opponent.
+        A bound on `regret` that holds against any opponent.
 
     References
     ----------
@@ -66,11 +117,21 @@ class FTRLPlusLearner:
     ...     learner.observe([1.0, 0.0, 0.0])
     >>> bool(learner.act()[0] > 0.99), learner.regret < learner.regret_bound
     (True, True)
+
+    A player who sees only what the action he drew has earned:
+
+    >>> bandit = FTRLPlusLearner(2)
+    >>> for t in range(2000):
+    ...     action = bandit.sample(t)
+    ...     bandit.observe_bandit(action, payoff=1.0 if action == 1 else 0.0)
+    >>> bool(bandit.act()[1] > 0.9)
+    True
     """
 
     _constraints: dict = {
         **RULE_CONSTRAINTS,
         "init": [StrOptions({"uniform", "random"}), "array-like"],
+        "exploration": [Interval(Real, 0, 1, closed="right"), None],
         "random_state": ["random_state"],
     }
 
@@ -84,6 +145,7 @@ class FTRLPlusLearner:
         tau: float = 1.0,
         tsallis_power: float = 0.5,
         init: Any = "uniform",
+        exploration: float | None = None,
         random_state: Any = None,
     ) -> None:
         if not isinstance(n_actions, int | np.integer) or n_actions < 1:
@@ -94,6 +156,7 @@ class FTRLPlusLearner:
             "tau": tau,
             "tsallis_power": tsallis_power,
             "init": init,
+            "exploration": exploration,
             "random_state": random_state,
         }
         validate_parameter_constraints(self._constraints, parameters, type(self).__name__)
@@ -104,6 +167,7 @@ class FTRLPlusLearner:
             )
         self.n_actions = int(n_actions)
         self._rule = make_rule(regularizer, step_size, extrapolation, tau, tsallis_power)
+        self._exploration = exploration
         self._step = 1.0 if isinstance(step_size, str) else float(check_steps(step_size, 1)[0])
         seat = NormalFormGame(np.zeros((1, self.n_actions)))
         start = init if isinstance(init, str) else [init]
@@ -117,12 +181,15 @@ class FTRLPlusLearner:
         """Forget everything, and go back to the start."""
         self._state = PlayerState.start(self._y0.copy(), self._step)
         self.n_rounds = 0
+        self._explores = False
+        self._explored = 0.0  # what mixing the uniform strategy into play has cost
         self._end_round()
 
     def _end_round(self) -> None:
         self._eta = self._state.step_size(self._rule)
         self._queried: np.ndarray | None = None
-        self._played: np.ndarray | None = None
+        self._played: Any = None
+        self._chosen: Any = None
         self._prediction: np.ndarray | None = None
 
     @property
@@ -137,9 +204,10 @@ class FTRLPlusLearner:
     @property
     def regret_bound(self) -> float:
         s = self._state
-        return float(
-            regret_bound(self._rule, s.y0, s.S, s.largest, s.spread, s.constant_step, self.n_rounds)
+        bound = regret_bound(
+            self._rule, s.y0, s.S, s.largest, s.spread, s.constant_step, self.n_rounds
         )
+        return float(bound) + self._explored
 
     def _payoffs(self, payoff_vector: ArrayLike) -> np.ndarray:
         g = np.array(payoff_vector, dtype=float)
@@ -190,8 +258,16 @@ class FTRLPlusLearner:
                     "mirror-prox needs observe_query (a payoff vector at query()) before act"
                 )
             self._prediction = self._state.prediction(self._rule, self._queried)
-            self._played = self._state.play(self._rule, self._eta, self._prediction)
+            self._chosen = self._played = self._state.play(self._rule, self._eta, self._prediction)
+            if self._explores:
+                share = self._exploration_share()
+                self._played = (1.0 - share) * self._chosen + share / self.n_actions
         return self._played.copy()
+
+    def _exploration_share(self) -> float:
+        if self._exploration is not None:
+            return float(self._exploration)
+        return min(0.5, (self.n_actions**2 / (self.n_rounds + 1)) ** (1.0 / 3.0))
 
     def sample(self, rng: Any = None) -> int:
         """Draw an action from this round's strategy.
@@ -217,8 +293,51 @@ class FTRLPlusLearner:
             Finite numbers.
         """
         g = self._payoffs(payoff_vector)
-        if self._played is None:
-            self.act()
+        self.act()
+        self._learn(g)
+
+    def observe_bandit(self, action: int, payoff: float) -> None:
+        """Take what the action drawn in this round has earned, and learn from that alone.
+
+        The first payoff sets the level that others are compared with. From then on the strategy of
+        `act` holds a share of the uniform one: see `exploration`.
+
+        Parameters
+        ----------
+        action : int
+            An action drawn from the strategy of `act`, as `sample` does.
+        payoff : float
+            What it has earned; finite.
+
+        Raises
+        ------
+        ValueError
+            If the action isn't one that could be drawn, or the payoff isn't finite.
+        RuntimeError
+            If the learner's extrapolation asks for payoff vectors at its base state.
+        """
+        if self._rule.queries:
+            raise RuntimeError(
+                "bandit feedback can't answer a mirror-prox query; use extrapolation='optimistic' "
+                "or 'none'"
+            )
+        x = self.act()
+        if not isinstance(action, int | np.integer) or not 0 <= action < self.n_actions:
+            raise ValueError(
+                f"action must be an integer from 0 to {self.n_actions - 1}, got {action!r}"
+            )
+        if not isinstance(payoff, Real) or not np.isfinite(payoff):
+            raise ValueError(f"payoff must be a finite number, got {payoff!r}")
+        if x[action] <= 0.0:
+            raise ValueError(f"action {action} has probability 0 in this round's strategy")
+        seen = self._state.last if self.n_rounds else np.full(self.n_actions, float(payoff))
+        self._learn(estimated_payoffs(seen, action, float(payoff), x[action]))
+        self._state.last = seen.copy()
+        self._state.last[action] = payoff
+        self._explores = True
+
+    def _learn(self, g: np.ndarray) -> None:
+        self._explored += float(g @ (self._chosen - self._played))
         self._state.absorb(self._rule, self._played, g, self._prediction)
         self.n_rounds += 1
         self._end_round()
@@ -226,143 +345,3 @@ class FTRLPlusLearner:
     def __repr__(self) -> str:
         name = self._rule.regularizer.name
         return f"FTRLPlusLearner({self.n_actions} actions, {name}, {self.n_rounds} rounds)"
-
-
-def joint_round(
-    learners: Sequence[FTRLPlusLearner], payoffs: np.ndarray, shape: tuple[int, ...]
-) -> tuple[list, list]:
-    """Play one round between learners, and return strategies and payoff vectors."""
-    if any(learner.needs_query for learner in learners):
-        queried = contract_payoffs(payoffs, [learner.query() for learner in learners], shape)
-        for learner, v in zip(learners, queried, strict=True):
-            if learner.needs_query:
-                learner.observe_query(v)
-    x = [learner.act() for learner in learners]
-    g = contract_payoffs(payoffs, x, shape)
-    for learner, v in zip(learners, g, strict=True):
-        learner.observe(v)
-    return x, g
-
-
-def self_play(
-    learners: Sequence[FTRLPlusLearner], game: NormalFormGame | np.ndarray, n_rounds: int
-) -> Bunch:
-    """Let learners, which may all be different, play a game against each other.
-
-    Parameters
-    ----------
-    learners : sequence of FTRLPlusLearner
-        One for each player.
-    game : NormalFormGame or ndarray
-        The game.
-    n_rounds : int
-        Rounds to play.
-
-    Returns
-    -------
-    Bunch
-        "strategies" (list of (n_rounds, d_i)), "payoffs" (n_rounds, n), "regret" and "regret_bound"
-        (n,) at the end.
-
-    Examples
-    --------
-    >>> from equipoise.games import FTRLPlusLearner, NormalFormGame, self_play
-    >>> pennies = NormalFormGame.from_bimatrix([[1, -1], [-1, 1]])
-    >>> players = [FTRLPlusLearner(2, init=[0.7, 0.3]), FTRLPlusLearner(2, "euclidean")]
-    >>> result = self_play(players, pennies, 500)
-    >>> bool(pennies.nash_gap([x[-1] for x in result.strategies]) < 1e-6)
-    True
-    """
-    game = as_game(game)
-    if tuple(learner.n_actions for learner in learners) != game.shape:
-        raise ValueError(
-            f"learners must have {game.shape} actions, got "
-            f"{tuple(learner.n_actions for learner in learners)}"
-        )
-    payoffs = game.payoffs.reshape(game.n_players, -1)
-    strategies = [np.empty((n_rounds, d)) for d in game.shape]
-    earned = np.empty((n_rounds, game.n_players))
-    for t in range(n_rounds):
-        x, g = joint_round(learners, payoffs, game.shape)
-        for i, (x_i, g_i) in enumerate(zip(x, g, strict=True)):
-            strategies[i][t] = x_i
-            earned[t, i] = x_i @ g_i
-    return Bunch(
-        strategies=strategies,
-        payoffs=earned,
-        regret=np.array([learner.regret for learner in learners]),
-        regret_bound=np.array([learner.regret_bound for learner in learners]),
-    )
-
-
-def play_against(
-    learner: FTRLPlusLearner,
-    opponent: Callable[[Bunch], ArrayLike] | FTRLPlusLearner,
-    game: NormalFormGame | np.ndarray,
-    n_rounds: int,
-) -> Bunch:
-    """Let a learner play as player 0 of a two-player game against anyone.
-
-    Parameters
-    ----------
-    learner : FTRLPlusLearner
-        Player 0.
-    opponent : callable or FTRLPlusLearner
-        Player 1. A callable takes a Bunch of "learner" and "opponent", the lists of both players'
-        past strategies, and returns its strategy. A mirror-prox learner's query is answered with
-        the callable's last strategy (the uniform one at first), so that nothing of the coming round
-        is given away.
-    game : NormalFormGame or ndarray
-        A two-player game.
-    n_rounds : int
-        Rounds to play.
-
-    Returns
-    -------
-    Bunch
-        "strategies" (list of two (n_rounds, d_i)), "payoffs" (n_rounds,) of the learner, "regret"
-        (n_rounds,) after each round and "regret_bound" at the end.
-
-    Examples
-    --------
-    >>> from equipoise.games import FTRLPlusLearner, NormalFormGame, play_against
-    >>> pennies = NormalFormGame.from_bimatrix([[1, -1], [-1, 1]])
-    >>> def contrary(history):
-    ...     heads = len(history.learner) > 0 and history.learner[-1][0] > 0.5
-    ...     return [0.0, 1.0] if heads else [1.0, 0.0]
-    >>> result = play_against(FTRLPlusLearner(2), contrary, pennies, 1000)
-    >>> bool(result.regret[-1] < result.regret_bound)
-    True
-    """
-    game = as_game(game)
-    if game.n_players != 2:
-        raise ValueError(f"play_against needs a game of two players, got {game.n_players}")
-    if isinstance(opponent, FTRLPlusLearner):
-        seats = (learner.n_actions, opponent.n_actions)
-    else:
-        seats = (learner.n_actions, game.shape[1])
-    if seats != game.shape:
-        raise ValueError(f"the players must have {game.shape} actions, got {seats}")
-    payoffs = game.payoffs.reshape(2, -1)
-    history = Bunch(learner=[], opponent=[])
-    earned, regret = np.empty(n_rounds), np.empty(n_rounds)
-    for t in range(n_rounds):
-        if isinstance(opponent, FTRLPlusLearner):
-            (mine, theirs), (v, _) = joint_round([learner, opponent], payoffs, game.shape)
-        else:
-            if learner.needs_query:
-                last = history.opponent[-1] if t else np.full(game.shape[1], 1.0 / game.shape[1])
-                learner.observe_query(game.payoffs[0] @ last)
-            mine = learner.act()
-            theirs = check_strategies([mine, opponent(history)], game.shape)[1]
-            v = game.payoffs[0] @ theirs
-            learner.observe(v)
-        history.learner.append(mine)
-        history.opponent.append(theirs)
-        earned[t], regret[t] = mine @ v, learner.regret
-    return Bunch(
-        strategies=[np.array(history.learner), np.array(history.opponent)],
-        payoffs=earned,
-        regret=regret,
-        regret_bound=learner.regret_bound,
-    )

@@ -23,6 +23,7 @@ from equipoise.games import (
     self_play,
 )
 from equipoise.games.normal_form.ftrl_kernels import choose_flat
+from equipoise.games.normal_form.learner import estimated_payoffs
 from equipoise.games.normal_form.regularizers import REGULARIZERS, Regularizer
 from equipoise.games.normal_form.step_sizes import lipschitz_moduli, theory_steps
 from equipoise.testing import check_explains, check_no_regret, payoff_tensors
@@ -656,6 +657,95 @@ def test_play_against(extrapolation):
         FTRLPlusLearner(3, init=[0.5, 0.3, 0.2], extrapolation=extrapolation) for _ in range(2)
     ]
     np.testing.assert_array_equal(both.strategies[1], self_play(again, game, 50).strategies[1])
+
+
+# Bandit feedback
+
+
+def draw(x, rng):
+    return int(rng.choice(len(x), p=x / x.sum()))
+
+
+def test_estimated_payoffs_are_unbiased():
+    """The mean over all draws, action by action, is the payoff vector."""
+    rng = np.random.RandomState(0)
+    seen, g = rng.normal(size=(2, 4))
+    x = rng.dirichlet(np.ones(4))
+    mean = sum(x[a] * estimated_payoffs(seen, a, g[a], x[a]) for a in range(4))
+    np.testing.assert_allclose(mean, g, atol=1e-12)
+
+
+@each_regularizer
+@pytest.mark.parametrize("extrapolation", ["optimistic", "none"])
+@pytest.mark.parametrize("step", ["adaptive", "scale_free", 0.1])
+def test_bandit_regret_is_below_its_bound(name, extrapolation, step):
+    rng = np.random.RandomState(0)
+    learner = FTRLPlusLearner(4, name, step_size=step, extrapolation=extrapolation)
+    shifted = FTRLPlusLearner(4, name, step_size=step, extrapolation=extrapolation)
+    sums, earned, seen = np.zeros(4), 0.0, None
+    for t in range(150):
+        x = learner.act()
+        # a level that all payoffs have changes nothing
+        np.testing.assert_allclose(shifted.act(), x, atol=1e-7)
+        a = draw(x, rng)
+        g = np.where(np.arange(4) == x.argmax(), -1.0, 1.0) if t % 2 else rng.normal(size=4)
+        learner.observe_bandit(a, g[a])
+        shifted.observe_bandit(a, g[a] + 50.0)
+        estimate = np.full(4, g[a]) if t == 0 else estimated_payoffs(seen, a, g[a], x[a])
+        seen = np.full(4, g[a]) if t == 0 else seen
+        seen[a] = g[a]
+        sums += estimate
+        earned += estimate @ x
+        assert learner.regret == pytest.approx(sums.max() - earned, abs=1e-8)
+        assert learner.regret <= learner.regret_bound + 1e-9
+        if t:
+            assert x.min() >= 0.5 / 4 * min(1.0, 2 * (16 / (t + 1)) ** (1 / 3)) - 1e-12
+
+
+@pytest.mark.parametrize("name", ["entropic", "tsallis"])
+def test_bandits_find_the_best_action(name):
+    """Arms 0.2 and 0.8: uniform play has a regret of 0.3 a round; T^(2/3) is 165."""
+    rng = np.random.RandomState(0)
+    learner = FTRLPlusLearner(2, name)
+    true = 0.0
+    for _ in range(2000):
+        x = learner.act()
+        true += 0.6 * x[0]
+        a = draw(x, rng)
+        learner.observe_bandit(a, float(rng.rand() < (0.2, 0.8)[a]))
+    assert true < 165.0
+    assert learner.act()[1] > 0.85
+
+
+def test_exploration_is_for_bandits_only():
+    rng = np.random.RandomState(0)
+    plain, exploring = FTRLPlusLearner(3), FTRLPlusLearner(3, exploration=0.3)
+    for g in rng.normal(size=(20, 3)):
+        np.testing.assert_array_equal(plain.act(), exploring.act())
+        plain.observe(g)
+        exploring.observe(g)
+    exploring.observe_bandit(0, 5.0)
+    assert exploring.act().min() >= 0.1
+    exploring.reset()
+    np.testing.assert_allclose(exploring.act(), 1 / 3)
+    with pytest.raises(ValueError, match="exploration"):
+        FTRLPlusLearner(2, exploration=0.0)
+
+
+def test_bad_bandit_feedback():
+    learner = FTRLPlusLearner(2, "euclidean", init=[1.0, 0.0])
+    for action, payoff, message in [
+        (2, 0.0, "integer from 0 to 1, got 2"),
+        (0.5, 0.0, "integer from 0 to 1"),
+        (0, np.nan, "payoff must be a finite number, got nan"),
+        (0, "high", "payoff must be a finite number"),
+        (1, 1.0, "probability 0"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            learner.observe_bandit(action, payoff)
+    assert learner.n_rounds == 0
+    with pytest.raises(RuntimeError, match="mirror-prox"):
+        FTRLPlusLearner(2, extrapolation="mirror-prox").observe_bandit(0, 1.0)
 
 
 # Continuous time
