@@ -8,6 +8,7 @@ from scipy import sparse
 
 from equipoise.blocks import iter_blocks, map_blocks
 
+from .engine_choice import COMPILED, Engine
 from .engines import LANES, identity_values, numpy_values, term_rows, two_sided_values
 from .esp import esp_values
 from .expansion import densified
@@ -17,7 +18,7 @@ from .nodes import quadrature_error_bound, quadrature_rules
 from .player_game import PIECE_MIB, PlayerGame
 from .sparse_engine import sparse_identity_values
 
-__all__ = ["Attribution", "attribute", "resolve_engine"]
+__all__ = ["Attribution", "attribute"]
 
 
 class Attribution(NamedTuple):
@@ -28,46 +29,6 @@ class Attribution(NamedTuple):
     error_bound: float
 
 
-def resolve_engine(backend: str, device: str, dtype: str, method: str = "quadrature") -> str:
-    """Choose the engine; refuse a device or precision that the chosen one doesn't have.
-
-    Parameters
-    ----------
-    backend : {"auto", "numba", "numpy", "torch"}
-        What was asked for. "auto" is "numba", or "torch" where `device` or `dtype` need it.
-    device, dtype : str
-        Torch device and precision.
-    method : {"quadrature", "esp"}, default="quadrature"
-        Algorithm; "esp" has a compiled form alone.
-
-    Returns
-    -------
-    {"numba", "numpy", "torch"}
-        The engine.
-
-    Raises
-    ------
-    ValueError
-        If the device isn't there, or the engine doesn't have the device, precision or method.
-    """
-    needs_torch = device != "cpu" or dtype != "float64"
-    if method == "esp" and backend not in ("auto", "numba"):
-        raise ValueError(f"backend={backend!r} isn't for method='esp'; allowed: 'auto', 'numba'")
-    if needs_torch and (backend not in ("auto", "torch") or method != "quadrature"):
-        raise ValueError(
-            f"device={device!r} and dtype={dtype!r} are for backend='torch' and "
-            f"method='quadrature', got {backend!r} and {method!r}"
-        )
-    if backend != "auto" and backend != "torch":
-        return backend
-    if not needs_torch and backend == "auto":
-        return "numba"
-    from equipoise.devices import resolve_device
-
-    resolve_device(device)
-    return "torch"
-
-
 def attribute(
     game: PlayerGame | FourierGame,
     X: Any,
@@ -76,9 +37,7 @@ def attribute(
     n_nodes: str | int = "auto",
     tol: float = 1e-12,
     method: str = "quadrature",
-    backend: str = "numba",
-    device: str = "cpu",
-    dtype: str = "float64",
+    engine: Engine = COMPILED,
     working_memory: float | None = None,
     n_jobs: int | None = None,
 ) -> Attribution:
@@ -98,10 +57,8 @@ def attribute(
         Tolerance of "auto", relative to the coefficients' total.
     method : {"quadrature", "esp"}, default="quadrature"
         Algorithm.
-    backend : {"numba", "numpy", "torch"}, default="numba"
-        Engine of the quadrature.
-    device, dtype : str
-        Where and in which precision "torch" works; below double precision `tol` is at least 1e-6.
+    engine : Engine
+        Engine of the quadrature, the compiled one by default.
     working_memory : float or None
         Budget in MiB for temporaries.
     n_jobs : int or None
@@ -121,17 +78,17 @@ def attribute(
         bound = total_bound(error, index, n_nodes, largest, d, unit=False)
         return Attribution(values, most_nodes, bound)
     if sparse.issparse(X):
-        if game.skips_nulls and method == "quadrature" and backend == "numba":
+        if game.skips_nulls and method == "quadrature" and engine.name == "numba":
             return attribute_sparse(game, X, index, n_nodes, tol, n_jobs)
         X = densified(X, working_memory)
     shape = (len(X), d, game.expansion.n_outputs)
     unit = all(kernel.unit for kernel in game.expansion.terms)
-    rules = quadrature_rules(d, index, n_nodes, max(tol, 1e-6) if dtype == "float32" else tol, unit)
-    if backend == "torch" and method == "quadrature":
+    rules = quadrature_rules(d, index, n_nodes, engine.tolerance(tol), unit)
+    if engine.name == "torch" and method == "quadrature":
         from .torch_engine import torch_values
 
         values, error, most_nodes, largest = torch_values(
-            game, X, rules, device=device, dtype=dtype, working_memory=working_memory
+            game, X, rules, device=engine.device, dtype=engine.dtype, working_memory=working_memory
         )
         bound = total_bound(error, index, n_nodes, largest, d, unit)
         return Attribution(values, most_nodes, bound)
@@ -154,7 +111,7 @@ def attribute(
                     D = term_rows(A)
                     phi = esp_values(D, coef.reshape(D.shape[1], -1))
                     return phi, np.zeros(1), 0, 0.0
-                if backend == "numpy":
+                if engine.name == "numpy":
                     return numpy_block(A, B, row_weights, coef, rules)
                 if B is None:
                     return identity_values(A, coef, *rules)

@@ -19,6 +19,7 @@ __all__ = [
     "identity_values",
     "lane_blocks",
     "lane_coefficients",
+    "numpy_integrals",
     "numpy_values",
     "term_rows",
     "two_sided_values",
@@ -247,10 +248,46 @@ def exclusive_products(F: np.ndarray) -> np.ndarray:
     return product
 
 
+def numpy_integrals(
+    D: np.ndarray, B: np.ndarray | float, rules: QuadratureRules
+) -> tuple[np.ndarray, float, int, float]:
+    """Integrate in NumPy, with one rule for all terms.
+
+    Parameters
+    ----------
+    D : ndarray of shape (..., n_players)
+        a - b of each term; may be complex.
+    B : ndarray broadcastable to `D`, or 1.0
+        Absence factors b.
+    rules : QuadratureRules
+        The rule that covers the term with the largest Z is used for all.
+
+    Returns
+    -------
+    A : ndarray of shape (..., n_players)
+        D_j int prod_{l != j} (b_l + t D_l) dt.
+    bound : float
+        Bound on the integrals' error.
+    n_nodes : int
+        Nodes used.
+    largest : float
+        The largest Z met.
+    """
+    largest = float(np.abs(D).sum(axis=-1).max(initial=0.0))
+    rule = min(int(np.searchsorted(rules.limits, largest)), len(rules.limits) - 1)
+    chosen = slice(rules.starts[rule], rules.starts[rule + 1])
+    exact = rules.last_exact and rule == len(rules.limits) - 1
+    acc = np.zeros_like(D)
+    for t, w in zip(rules.nodes[chosen], rules.weights[chosen], strict=True):
+        acc += w * exclusive_products(B + t * D)
+    bound = 0.0 if exact else rules.tol / max(1.0, largest)
+    return D * acc, bound, int(chosen.stop - chosen.start), largest
+
+
 def numpy_values(
     D: np.ndarray, B: np.ndarray | float, coef: np.ndarray, rules: QuadratureRules
 ) -> tuple[np.ndarray, np.ndarray, int, float]:
-    """Compute the same in NumPy, with one rule for all terms.
+    """Sum the integrals over terms with their coefficients.
 
     Parameters
     ----------
@@ -261,7 +298,7 @@ def numpy_values(
     coef : ndarray of shape (n_terms, n_outputs)
         Weights of the terms.
     rules : QuadratureRules
-        The rule that covers the term with the largest Z is used for all.
+        Nodes.
 
     Returns
     -------
@@ -269,20 +306,10 @@ def numpy_values(
         Values.
     error : ndarray of shape (..., n_players, n_outputs)
         Bound on their absolute error.
-    n_nodes : int
-        Nodes used.
-    largest : float
-        The largest Z met.
+    n_nodes, largest
+        As in `numpy_integrals`.
     """
-    size = np.abs(D)
-    largest = float(size.sum(axis=-1).max(initial=0.0))
-    rule = min(int(np.searchsorted(rules.limits, largest)), len(rules.limits) - 1)
-    chosen = slice(rules.starts[rule], rules.starts[rule + 1])
-    exact = rules.last_exact and rule == len(rules.limits) - 1
-    bound = 0.0 if exact else rules.tol / max(1.0, largest)
-    acc = np.zeros_like(D)
-    for t, w in zip(rules.nodes[chosen], rules.weights[chosen], strict=True):
-        acc += w * exclusive_products(B + t * D)
-    phi = np.einsum("...ij,io->...jo", D * acc, coef)
-    error = bound * np.einsum("...ij,io->...jo", size, np.abs(coef))
-    return phi, error, chosen.stop - chosen.start, largest
+    A, bound, n_nodes, largest = numpy_integrals(D, B, rules)
+    phi = np.einsum("...ij,io->...jo", A, coef)
+    error = bound * np.einsum("...ij,io->...jo", np.abs(D), np.abs(coef))
+    return phi, error, n_nodes, largest

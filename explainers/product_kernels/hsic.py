@@ -1,23 +1,24 @@
 """Which features does a target depend on: exact Shapley values of HSIC."""
 
-from functools import partial
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .hsic_engine import Side, centred_weights, joint_values
+from .engine_choice import refuse_engine, resolve_engine
+from .estimates import Estimate
+from .hsic_engine import Side
+from .hsic_estimates import block_hsic, full_hsic, joint_hsic, permuted_hsic
+from .incomplete_statistics import incomplete_hsic
 from .kernels import ProductKernel
-from .nodes import quadrature_rules
-from .pair_engine import kernel_tile, mean_factors, pair_values, sum_over_tiles
-from .permutation import attribution_pvalues, permuted_weights
+from .pair_factors import mean_factors
+from .parameters import ESTIMATION, KERNEL, WIDTH
 from .players import feature_names_of, player_groups
 from .sample_kernels import delta_kernel, sample_kernel
-from .sampled_statistics import block_estimate, spectral_hsic
+from .spectral_statistics import spectral_hsic
 
 __all__ = ["HSICShapleyExplainer"]
 
@@ -63,12 +64,14 @@ class HSICShapleyExplainer(BaseEstimator):
         Whether "biased" divides by n^2 or (n - 1)^2.
     removal : {"identity", "mean"}, default="identity"
         What an absent feature's factor becomes: 1, or its mean over all pairs.
-    estimator : {"full", "block", "spectral"}, default="full"
-        All pairs, exactly; or, for large samples, the mean over blocks of rows, or over drawn
-        frequencies (linear in the sample size; RBF and Laplacian factors, biased, `sides="x"`).
-        The last two have standard errors.
+    estimator : {"full", "block", "incomplete", "spectral"}, default="full"
+        All pairs, exactly; or, for large samples, the mean over blocks of rows, over drawn
+        quadruples of rows (unbiased, one side), or over drawn frequencies (linear in the sample
+        size; RBF and Laplacian factors, biased, `sides="x"`). The last three have standard errors.
     n_draws : int, default=2000
         Draws of "spectral", each with its mirror order.
+    n_pairs : int, default=None
+        Quadruples of "incomplete"; None is 16 times the number of rows.
     n_blocks : int, default=None
         Blocks of "block"; None is the square root of the number of rows.
     groups : list of lists or dict, default=None
@@ -79,6 +82,14 @@ class HSICShapleyExplainer(BaseEstimator):
         Whether to adjust the p-values for all players by max-T.
     tol : float, default=1e-12
         Error allowed for the quadrature, relative to the weights' total; in (0, 1e-2].
+    backend : {"auto", "numba", "numpy", "torch"}, default="auto"
+        Engine of the integrals; "auto" is "numba", or "torch" where `device` or `dtype` ask it.
+        "spectral" and `sides="joint"` have none: they work in NumPy.
+    device : str, default="cpu"
+        Torch device; "auto" takes an accelerator where there is one.
+    dtype : {"float64", "float32"}, default="float64"
+        Precision of the torch engine. With "float32" values are good to 1e-6 of the weights'
+        total, and `tol` counts as at least that.
     n_jobs : int, default=None
         Threads.
     random_state : int, RandomState or None, default=None
@@ -100,6 +111,8 @@ class HSICShapleyExplainer(BaseEstimator):
         One-sided p-value of each player.
     pvalues_adjusted_ : ndarray of shape (n_players,) or None
         Max-T p-values, adjusted for all players; None without `max_t`.
+    error_bound_ : float
+        Bound on the quadrature's absolute error of any value; 0 for "spectral", which has none.
     player_names_ : list of str
         Names of the players.
     kernel_x_, kernel_y_ : ProductKernel
@@ -126,23 +139,14 @@ class HSICShapleyExplainer(BaseEstimator):
     """
 
     _parameter_constraints: dict = {
-        "kernel_x": [StrOptions({"rbf", "laplacian"}), ProductKernel],
+        "kernel_x": KERNEL,
         "kernel_y": [StrOptions({"auto", "rbf", "laplacian", "delta"}), ProductKernel],
-        "gamma_x": [StrOptions({"median", "scale"}), Interval(Real, 0, None, closed="neither")],
-        "gamma_y": [StrOptions({"median", "scale"}), Interval(Real, 0, None, closed="neither")],
+        "gamma_x": WIDTH,
+        "gamma_y": WIDTH,
         "statistic": [StrOptions({"biased", "unbiased"})],
         "sides": [StrOptions({"x", "y", "joint"})],
         "scaling": [StrOptions({"n", "n-1"})],
-        "removal": [StrOptions({"identity", "mean"})],
-        "estimator": [StrOptions({"full", "block", "spectral"})],
-        "n_draws": [Interval(Integral, 2, None, closed="left")],
-        "n_blocks": [Interval(Integral, 2, None, closed="left"), None],
-        "groups": [list, tuple, dict, None],
-        "n_permutations": [Interval(Integral, 0, None, closed="left")],
-        "max_t": ["boolean"],
-        "tol": [Interval(Real, 0.0, 1e-2, closed="right")],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
+        **ESTIMATION,
     }
 
     def __init__(
@@ -158,11 +162,15 @@ class HSICShapleyExplainer(BaseEstimator):
         removal: str = "identity",
         estimator: str = "full",
         n_draws: int = 2000,
+        n_pairs: int | None = None,
         n_blocks: int | None = None,
         groups: Any = None,
         n_permutations: int = 0,
         max_t: bool = True,
         tol: float = 1e-12,
+        backend: str = "auto",
+        device: str = "cpu",
+        dtype: str = "float64",
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -176,11 +184,15 @@ class HSICShapleyExplainer(BaseEstimator):
         self.removal = removal
         self.estimator = estimator
         self.n_draws = n_draws
+        self.n_pairs = n_pairs
         self.n_blocks = n_blocks
         self.groups = groups
         self.n_permutations = n_permutations
         self.max_t = max_t
         self.tol = tol
+        self.backend = backend
+        self.device = device
+        self.dtype = dtype
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -233,7 +245,7 @@ class HSICShapleyExplainer(BaseEstimator):
         y_names = feature_names_of(Y, target.shape[1])
         x_side = self._side(kernel_x, rows, player, len(names))
         y_side = self._side(kernel_y, target, np.arange(target.shape[1]), target.shape[1])
-        fields = self._values(x_side, y_side, generator)
+        found = self._estimate(x_side, y_side, generator)
         validate_data(self, X, skip_check_array=True)
         self.kernel_x_, self.kernel_y_ = kernel_x, kernel_y
         self.gamma_x_, self.gamma_y_ = gamma_x, gamma_y
@@ -242,18 +254,29 @@ class HSICShapleyExplainer(BaseEstimator):
             "y": y_names,
             "joint": [f"X: {name}" for name in names] + [f"Y: {name}" for name in y_names],
         }[self.sides]
-        for name, value in fields.items():
-            setattr(self, name, value)
+        for name, value in found._asdict().items():
+            setattr(self, f"{name}_", value)
         self.statistic_ = float(self.values_.sum())
         return self
 
     def _check_combination(self) -> None:
         """Refuse parameters that don't go together."""
+        resolve_engine(self.backend, self.device, self.dtype)
         if self.n_permutations and (self.estimator != "full" or self.sides == "joint"):
             raise ValueError(
                 f"n_permutations={self.n_permutations} is for estimator='full' and one side, got "
                 f"estimator={self.estimator!r}, sides={self.sides!r}"
             )
+        if self.estimator == "incomplete" and (
+            self.statistic != "unbiased" or self.sides == "joint" or self.removal != "identity"
+        ):
+            raise ValueError(
+                "estimator='incomplete' is for statistic='unbiased', one side and "
+                f"removal='identity', got {self.statistic!r}, {self.sides!r} and {self.removal!r}"
+            )
+        if self.estimator == "spectral" or self.sides == "joint":
+            what = "estimator='spectral'" if self.estimator == "spectral" else "sides='joint'"
+            refuse_engine(what, self.backend, self.device, self.dtype)
         if self.estimator == "spectral" and (
             self.statistic != "biased" or self.sides != "x" or self.removal != "identity"
         ):
@@ -269,72 +292,38 @@ class HSICShapleyExplainer(BaseEstimator):
             absence = mean_factors(kernel, sample, player, d)
         return Side(kernel, sample, player, d, absence)
 
-    def _values(self, x: Side, y: Side, generator: np.random.RandomState) -> dict[str, Any]:
-        """Compute the fitted attributes that depend on the estimator."""
-        found: dict[str, Any] = dict.fromkeys(
-            ("standard_errors_", "pvalue_", "pvalues_", "pvalues_adjusted_"), None
-        )
-        n = len(x.sample)
+    def _estimate(self, x: Side, y: Side, generator: np.random.RandomState) -> Estimate:
+        """Compute the values by the estimator that was asked for."""
+        options: dict[str, Any] = {
+            "tol": self.tol,
+            "engine": resolve_engine(self.backend, self.device, self.dtype),
+        }
         if self.estimator == "spectral":
-            credits = spectral_hsic(x, y, self.scaling, self.n_draws, generator)
-            found["values_"], found["standard_errors_"] = block_estimate(credits)
-        elif self.estimator == "block":
-            n_blocks = max(2, int(np.sqrt(n))) if self.n_blocks is None else self.n_blocks
-            need = 4 if self.statistic == "unbiased" else 2
-            if n // n_blocks < need:
-                raise ValueError(
-                    f"n_blocks={n_blocks} leaves fewer than {need} of {n} rows a block"
-                )
-            parts = np.array_split(generator.permutation(n), n_blocks)
-            values = [
-                self._full(x._replace(sample=x.sample[rows]), y._replace(sample=y.sample[rows]))
-                for rows in parts
-            ]
-            found["values_"], found["standard_errors_"] = block_estimate(np.array(values))
-        elif self.n_permutations:
-            players, other = (y, x) if self.sides == "y" else (x, y)
-            W = centred_weights(other.matrix, n, self.statistic, self.scaling)(
-                slice(0, n), slice(0, n)
-            )
-            orders = [np.arange(n), *(generator.permutation(n) for _ in range(self.n_permutations))]
-            total = sum_over_tiles(
-                n,
-                partial(
-                    kernel_tile, players.kernel, players.sample, players.player,
-                    players.n_players, players.absence,
-                ),
-                permuted_weights(W, np.array(orders)),
-                quadrature_rules(players.n_players, "SV", "auto", self.tol, players.kernel.unit),
-                players.absence,
-                self.n_jobs,
-            ).total * (x.kernel.scale * y.kernel.scale)  # fmt: skip
-            raw, adjusted, whole = attribution_pvalues(total, self.max_t)
-            found |= {"values_": total[:, 0], "pvalue_": whole, "pvalues_": raw}
-            found["pvalues_adjusted_"] = adjusted
-        else:
-            found["values_"] = self._full(x, y)
-        return found
-
-    def _full(self, x: Side, y: Side) -> np.ndarray:
-        """Compute the values over all pairs."""
-        n = len(x.sample)
-        if self.sides == "joint":
-            return np.concatenate(joint_values(x, y, self.statistic, self.scaling, self.tol)[:2])
-        players, other = (y, x) if self.sides == "y" else (x, y)
-        values, _, _ = pair_values(
-            n,
-            players.n_players,
-            partial(
-                kernel_tile, players.kernel, players.sample, players.player, players.n_players,
-                players.absence,
-            ),
-            centred_weights(other.matrix, n, self.statistic, self.scaling),
-            unit=players.kernel.unit,
-            absence=players.absence,
-            tol=self.tol,
-            n_jobs=self.n_jobs,
+            return spectral_hsic(x, y, self.scaling, self.n_draws, generator)
+        if self.estimator == "incomplete":
+            n_pairs = 16 * len(x.sample) if self.n_pairs is None else self.n_pairs
+            sides = (y, x) if self.sides == "y" else (x, y)
+            return incomplete_hsic(*sides, n_pairs, generator=generator, **options)
+        if self.estimator == "block":
+            least = 4 if self.statistic == "unbiased" else 2
+            return block_hsic(x, y, self._full, self.n_blocks, least, generator)
+        if not self.n_permutations:
+            return self._full(x, y)
+        sides = (y, x) if self.sides == "y" else (x, y)
+        return permuted_hsic(
+            *sides, self.statistic, self.scaling, self.n_permutations, self.max_t, generator,
+            n_jobs=self.n_jobs, **options,
         )  # fmt: skip
-        return values * (x.kernel.scale * y.kernel.scale)
+
+    def _full(self, x: Side, y: Side) -> Estimate:
+        """Compute the values over all pairs."""
+        if self.sides == "joint":
+            return joint_hsic(x, y, self.statistic, self.scaling, tol=self.tol)
+        sides = (y, x) if self.sides == "y" else (x, y)
+        engine = resolve_engine(self.backend, self.device, self.dtype)
+        return full_hsic(
+            *sides, self.statistic, self.scaling, tol=self.tol, engine=engine, n_jobs=self.n_jobs
+        )
 
     def explain(self) -> Any:
         """Return the values as an explanation of the statistic.
@@ -347,7 +336,11 @@ class HSICShapleyExplainer(BaseEstimator):
         import shap
 
         check_is_fitted(self)
-        return shap.Explanation(self.values_, base_values=0.0, feature_names=self.player_names_)
+        explanation = shap.Explanation(
+            self.values_, base_values=0.0, feature_names=self.player_names_
+        )
+        explanation.error_bound = self.error_bound_
+        return explanation
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

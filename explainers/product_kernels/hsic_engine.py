@@ -22,7 +22,7 @@ import numpy as np
 from .engines import exclusive_products, lane_blocks
 from .kernels import ProductKernel, player_factors
 from .nodes import exact_node_count, gauss_legendre_01, n_quadrature_nodes
-from .pair_engine import tiles
+from .pair_factors import tiles
 
 __all__ = ["Centring", "Side", "centred_weights", "joint_values", "row_sums"]
 
@@ -138,7 +138,7 @@ def diagonal_matrix(side: Side, t: float, rows: slice, columns: slice) -> np.nda
 
 def joint_values(
     x: Side, y: Side, statistic: str, scaling: str, tol: float
-) -> tuple[np.ndarray, np.ndarray, int]:
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Compute the values of the joint game of both sides' players.
 
     Parameters
@@ -158,11 +158,15 @@ def joint_values(
         Values of the first side's players.
     phi_y : ndarray of shape (n_players of y,)
         Values of the second side's players.
-    n_nodes : int
-        Nodes used.
+    error_bound : float
+        Bound on the quadrature's absolute error of any value.
     """
     n, d = len(x.sample), x.n_players + y.n_players
     m = exact_node_count(d)
+    # Centring makes of each product of the other side at most this total of weights.
+    total = 4.0 if scaling == "n" else 4.0 * (n / (n - 1)) ** 2
+    if statistic == "unbiased":
+        total = (n - 1) / (n - 3) * (1 + (3 * n - 2) / (n - 2))
     if x.kernel.unit and y.kernel.unit:
         m = min(m, n_quadrature_nodes(largest_z(x) + largest_z(y), d, tol))
     off_diagonal = statistic == "unbiased"
@@ -182,7 +186,8 @@ def joint_values(
                 weights = centrings[1 - k].weights(F[1 - k].prod(axis=-1), rows, columns)
                 phi[k] += times * np.einsum("ab,abj->j", weights, D[k] * exclusive_products(F[k]))
     scale = x.kernel.scale * y.kernel.scale
-    return scale * phi[0], scale * phi[1], m
+    bound = 0.0 if m == exact_node_count(d) else scale * total * tol
+    return scale * phi[0], scale * phi[1], bound
 
 
 def largest_z(side: Side) -> float:

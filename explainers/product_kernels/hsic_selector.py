@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .hsic import HSICShapleyExplainer
 from .kernels import ProductKernel
+from .parameters import COMPUTATION, KERNEL, WIDTH
 
 __all__ = ["HSICShapleySelector"]
 
@@ -77,14 +78,12 @@ class HSICShapleySelector(SelectorMixin, BaseEstimator):
             None,
         ],
         "threshold": [Interval(Real, None, None, closed="neither"), None],
-        "kernel_x": [StrOptions({"rbf", "laplacian"}), ProductKernel],
+        "kernel_x": KERNEL,
         "kernel_y": [StrOptions({"auto", "rbf", "laplacian", "delta"}), ProductKernel],
-        "gamma_x": [StrOptions({"median", "scale"}), Interval(Real, 0, None, closed="neither")],
-        "gamma_y": [StrOptions({"median", "scale"}), Interval(Real, 0, None, closed="neither")],
+        "gamma_x": WIDTH,
+        "gamma_y": WIDTH,
         "statistic": [StrOptions({"biased", "unbiased"})],
-        "tol": [Interval(Real, 0.0, 1e-2, closed="right")],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
+        **{name: COMPUTATION[name] for name in ("tol", "n_jobs", "random_state")},
     }
 
     def __init__(

@@ -5,43 +5,26 @@
 is a sum of product games over pairs of rows; without features it is 0.
 """
 
-from functools import partial
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array, check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .attribution import attribute
-from .expansion import ProductKernelExpansion
+from .engine_choice import refuse_engine, resolve_engine
+from .estimates import Estimate
+from .incomplete_statistics import incomplete_mmd
 from .kernels import ProductKernel
-from .nodes import quadrature_rules
-from .pair_engine import kernel_tile, mean_factors, pair_values, sum_over_tiles
-from .permutation import attribution_pvalues, label_forms, permuted_labels, two_sample_values
-from .player_game import PlayerGame
+from .mmd_estimates import PooledSample, block_mmd, full_mmd, permuted_mmd, two_samples
+from .parameters import ESTIMATION, KERNEL, WIDTH
 from .players import feature_names_of, player_groups
 from .sample_kernels import sample_kernel
-from .sampled_statistics import block_estimate, incomplete_mmd, spectral_mmd
+from .spectral_statistics import spectral_mmd
 
 __all__ = ["MMDShapleyExplainer"]
-
-
-def mmd_weights(h: np.ndarray, statistic: str, rows: slice, columns: slice) -> np.ndarray:
-    """Compute a tile of the weights of MMD^2, from labels 1 (first sample) and 0."""
-    n, m = h.sum(), (1 - h).sum()
-    if statistic == "v":
-        u = h / n - (1 - h) / m
-        return np.outer(u[rows], u[columns])
-    first = np.outer(h[rows], h[columns]) / (n * (n - 1))
-    second = np.outer(1 - h[rows], 1 - h[columns]) / (m * (m - 1))
-    across = (np.outer(h[rows], 1 - h[columns]) + np.outer(1 - h[rows], h[columns])) / (n * m)
-    W = first + second - across
-    if rows == columns:
-        np.fill_diagonal(W, 0.0)
-    return W
 
 
 class MMDShapleyExplainer(BaseEstimator):
@@ -81,6 +64,14 @@ class MMDShapleyExplainer(BaseEstimator):
         Whether to adjust the p-values for all players by max-T.
     tol : float, default=1e-12
         Error allowed for the quadrature, relative to the weights' total; in (0, 1e-2].
+    backend : {"auto", "numba", "numpy", "torch"}, default="auto"
+        Engine of the integrals; "auto" is "numba", or "torch" where `device` or `dtype` ask it.
+        "spectral" has none: it works in NumPy.
+    device : str, default="cpu"
+        Torch device; "auto" takes an accelerator where there is one.
+    dtype : {"float64", "float32"}, default="float64"
+        Precision of the torch engine. With "float32" values are good to 1e-6 of the weights'
+        total, and `tol` counts as at least that.
     n_jobs : int, default=None
         Threads.
     random_state : int, RandomState or None, default=None
@@ -134,20 +125,10 @@ class MMDShapleyExplainer(BaseEstimator):
     """
 
     _parameter_constraints: dict = {
-        "kernel": [StrOptions({"rbf", "laplacian"}), ProductKernel],
-        "gamma": [StrOptions({"median", "scale"}), Interval(Real, 0, None, closed="neither")],
+        "kernel": KERNEL,
+        "gamma": WIDTH,
         "statistic": [StrOptions({"u", "v"})],
-        "removal": [StrOptions({"identity", "mean"})],
-        "estimator": [StrOptions({"full", "block", "incomplete", "spectral"})],
-        "n_draws": [Interval(Integral, 2, None, closed="left")],
-        "n_pairs": [Interval(Integral, 2, None, closed="left"), None],
-        "n_blocks": [Interval(Integral, 2, None, closed="left"), None],
-        "groups": [list, tuple, dict, None],
-        "n_permutations": [Interval(Integral, 0, None, closed="left")],
-        "max_t": ["boolean"],
-        "tol": [Interval(Real, 0.0, 1e-2, closed="right")],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
+        **ESTIMATION,
     }
 
     def __init__(
@@ -165,6 +146,9 @@ class MMDShapleyExplainer(BaseEstimator):
         n_permutations: int = 0,
         max_t: bool = True,
         tol: float = 1e-12,
+        backend: str = "auto",
+        device: str = "cpu",
+        dtype: str = "float64",
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -180,6 +164,9 @@ class MMDShapleyExplainer(BaseEstimator):
         self.n_permutations = n_permutations
         self.max_t = max_t
         self.tol = tol
+        self.backend = backend
+        self.device = device
+        self.dtype = dtype
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -214,6 +201,27 @@ class MMDShapleyExplainer(BaseEstimator):
                 f"statistic={self.statistic!r} with estimator={self.estimator!r} needs {need} rows "
                 f"in each sample, got {len(first)} and {len(second)}"
             )
+        self._check_combination()
+        generator = check_random_state(self.random_state)
+        U = np.vstack([first, second])
+        h = np.repeat([1.0, 0.0], [len(first), len(second)])
+        kernel, gamma = sample_kernel(self.kernel, self.gamma, U, generator)
+        player, names = player_groups(self.groups, U.shape[1], feature_names_of(X, U.shape[1]))
+        pool = PooledSample(kernel, U, h, player, len(names), self.removal)
+        found = self._estimate(pool, generator)
+        validate_data(self, X, skip_check_array=True)
+        self.kernel_ = kernel
+        self.gamma_ = gamma
+        self.groups_ = {name: np.flatnonzero(player == g).tolist() for g, name in enumerate(names)}
+        for name, value in found._asdict().items():
+            setattr(self, f"{name}_", value)
+        self.statistic_ = float(self.values_.sum())
+        self._game = pool.witness_game()
+        return self
+
+    def _check_combination(self) -> None:
+        """Refuse parameters that don't go together."""
+        resolve_engine(self.backend, self.device, self.dtype)
         if self.n_permutations and self.estimator != "full":
             raise ValueError(
                 f"n_permutations={self.n_permutations} is for estimator='full', got "
@@ -223,103 +231,33 @@ class MMDShapleyExplainer(BaseEstimator):
             raise ValueError(f"removal='mean' isn't available with estimator={self.estimator!r}")
         if self.statistic == "v" and self.estimator == "incomplete":
             raise ValueError("estimator='incomplete' estimates the U-statistic: statistic='u'")
-        generator = check_random_state(self.random_state)
-        U = np.vstack([first, second])
-        h = np.repeat([1.0, 0.0], [len(first), len(second)])
-        kernel, gamma = sample_kernel(self.kernel, self.gamma, U, generator)
-        player, names = player_groups(self.groups, U.shape[1], feature_names_of(X, U.shape[1]))
-        fields = self._values(kernel, U, h, player, len(names), generator)
-        validate_data(self, X, skip_check_array=True)
-        self.kernel_ = kernel
-        self.gamma_ = gamma
-        self.groups_ = {name: np.flatnonzero(player == g).tolist() for g, name in enumerate(names)}
-        for name, value in fields.items():
-            setattr(self, name, value)
-        self.statistic_ = float(self.values_.sum())
-        self._game = witness_game(kernel, U, h, player, len(names))
-        return self
-
-    def _values(
-        self,
-        kernel: ProductKernel,
-        U: np.ndarray,
-        h: np.ndarray,
-        player: np.ndarray,
-        d: int,
-        generator: np.random.RandomState,
-    ) -> dict[str, Any]:
-        """Compute the fitted attributes that depend on the estimator."""
-        none = dict.fromkeys(("standard_errors_", "pvalue_", "pvalues_", "pvalues_adjusted_"), None)
-        absence = np.ones(d)
-        if self.removal == "mean":
-            absence = mean_factors(kernel, U, player, d) if self.estimator == "full" else absence
-        n, m = int(h.sum()), int((1 - h).sum())
         if self.estimator == "spectral":
-            values, errors = spectral_mmd(
-                kernel, U[:n], U[n:], player, d, self.statistic, self.n_draws, generator
-            )
-            return {**none, "values_": values, "standard_errors_": errors, "error_bound_": 0.0}
-        if self.estimator == "incomplete":
-            n_pairs = 16 * max(n, m) if self.n_pairs is None else self.n_pairs
-            values, errors, bound = incomplete_mmd(
-                kernel, U[:n], U[n:], player, d, n_pairs, self.tol, generator
-            )
-            return {**none, "values_": values, "standard_errors_": errors, "error_bound_": bound}
-        if self.estimator == "block":
-            n_blocks = max(2, int(np.sqrt(min(n, m)))) if self.n_blocks is None else self.n_blocks
-            if min(n, m) // n_blocks < 2:
-                raise ValueError(
-                    f"n_blocks={n_blocks} leaves fewer than 2 rows a block and sample ({n}, {m})"
-                )
-            first, second = generator.permutation(n), n + generator.permutation(m)
-            parts = []
-            for one, two in zip(
-                np.array_split(first, n_blocks), np.array_split(second, n_blocks), strict=True
-            ):
-                chosen = np.concatenate([one, two])
-                parts.append(self._full(kernel, U[chosen], h[chosen], player, d)[:3:2])
-            values, errors = block_estimate(np.array([part[0] for part in parts]))
-            bound = float(np.mean([part[1] for part in parts]))
-            return {**none, "values_": values, "standard_errors_": errors, "error_bound_": bound}
-        if not self.n_permutations:
-            values, _, bound = self._full(kernel, U, h, player, d)
-            return {**none, "values_": values, "error_bound_": bound}
-        H = permuted_labels(h, self.n_permutations, generator)
-        found = sum_over_tiles(
-            len(U),
-            partial(kernel_tile, kernel, U, player, d, absence),
-            partial(label_forms, H, self.statistic == "u"),
-            quadrature_rules(d, "SV", "auto", self.tol, kernel.unit),
-            absence,
-            self.n_jobs,
-        )
-        values = kernel.scale * two_sample_values(found.total, n, m, self.statistic)
-        raw, adjusted, total = attribution_pvalues(values, self.max_t)
-        return {
-            **none,
-            "values_": values[:, 0],
-            "error_bound_": 4 * kernel.scale * found.worst,
-            "pvalue_": total,
-            "pvalues_": raw,
-            "pvalues_adjusted_": adjusted,
-        }
+            refuse_engine("estimator='spectral'", self.backend, self.device, self.dtype)
 
-    def _full(
-        self, kernel: ProductKernel, U: np.ndarray, h: np.ndarray, player: np.ndarray, d: int
-    ) -> tuple[np.ndarray, int, float]:
-        """Compute the values over all pairs."""
-        absence = mean_factors(kernel, U, player, d) if self.removal == "mean" else np.ones(d)
-        values, nodes, bound = pair_values(
-            len(U),
-            d,
-            partial(kernel_tile, kernel, U, player, d, absence),
-            partial(mmd_weights, h, self.statistic),
-            unit=kernel.unit,
-            absence=absence,
-            tol=self.tol,
-            n_jobs=self.n_jobs,
-        )
-        return kernel.scale * values, nodes, kernel.scale * bound
+    def _estimate(self, pool: PooledSample, generator: np.random.RandomState) -> Estimate:
+        """Compute the values by the estimator that was asked for."""
+        d = pool.n_players
+        options: dict[str, Any] = {
+            "tol": self.tol,
+            "engine": resolve_engine(self.backend, self.device, self.dtype),
+        }
+        if self.estimator == "spectral":
+            return spectral_mmd(
+                pool.kernel, *pool.samples, pool.player, d, self.statistic, self.n_draws, generator
+            )
+        if self.estimator == "incomplete":
+            n_pairs = 16 * max(pool.sizes) if self.n_pairs is None else self.n_pairs
+            return incomplete_mmd(
+                pool.kernel, *pool.samples, pool.player, d, n_pairs, generator=generator, **options
+            )
+        options["n_jobs"] = self.n_jobs
+        if self.estimator == "block":
+            return block_mmd(pool, self.statistic, self.n_blocks, generator, **options)
+        if self.n_permutations:
+            return permuted_mmd(
+                pool, self.statistic, self.n_permutations, self.max_t, generator, **options
+            )
+        return full_mmd(pool, self.statistic, **options)
 
     def explain(self) -> Any:
         """Return the values as an explanation of the statistic.
@@ -358,7 +296,8 @@ class MMDShapleyExplainer(BaseEstimator):
 
         check_is_fitted(self)
         rows = validate_data(self, X, reset=False, dtype=np.float64)
-        found = attribute(self._game, rows, tol=self.tol, n_jobs=self.n_jobs)
+        engine = resolve_engine(self.backend, self.device, self.dtype)
+        found = attribute(self._game, rows, tol=self.tol, engine=engine, n_jobs=self.n_jobs)
         explanation = shap.Explanation(
             found.values[:, :, 0],
             base_values=np.zeros(len(rows)),
@@ -368,37 +307,3 @@ class MMDShapleyExplainer(BaseEstimator):
         explanation.n_nodes = found.n_nodes
         explanation.error_bound = found.error_bound
         return explanation
-
-
-def two_samples(X: Any, Y: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Check the samples, given as two arrays or as one with labels."""
-    if (Y is None) == (labels is None):
-        raise ValueError(
-            "fit takes two samples X and Y, or X with labels; give one of Y and labels"
-        )
-    first = check_array(X, dtype=np.float64, input_name="X")
-    if labels is None:
-        second = check_array(Y, dtype=np.float64, input_name="Y")
-        if first.shape[1] != second.shape[1]:
-            raise ValueError(f"X has {first.shape[1]} features, but Y has {second.shape[1]}")
-        names, others = getattr(X, "columns", None), getattr(Y, "columns", None)
-        if names is not None and others is not None and list(names) != list(others):
-            raise ValueError("The feature names of X and Y must agree, in the same order")
-        return first, second
-    labels = check_array(labels, ensure_2d=False, dtype=None, input_name="labels")
-    found = np.unique(labels)
-    if labels.ndim != 1 or len(labels) != len(first) or len(found) != 2:
-        raise ValueError(
-            f"labels must have shape ({len(first)},) and hold two different values, got shape "
-            f"{labels.shape} with {len(found)} values"
-        )
-    return first[labels == found[0]], first[labels == found[1]]
-
-
-def witness_game(
-    kernel: ProductKernel, U: np.ndarray, h: np.ndarray, player: np.ndarray, d: int
-) -> PlayerGame:
-    """Write the witness function as a kernel expansion at the pooled sample."""
-    coef = h / h.sum() - (1 - h) / (1 - h).sum()
-    expansion = ProductKernelExpansion(U, coef[:, None], np.zeros(1), (kernel,))
-    return PlayerGame(expansion, player, d)

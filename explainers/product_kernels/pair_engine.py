@@ -8,31 +8,38 @@ W. They are made tile by tile, never as a whole, and handed to whatever is summe
 weight matrix, or thousands of permuted ones.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from equipoise.blocks import map_blocks
 
-from .engines import LANES, choose_rule, lane_blocks, one_sided_passes, term_rows, two_sided_passes
-from .kernels import ProductKernel, player_factors, player_logs
+from .engine_choice import COMPILED, Engine
+from .engines import (
+    LANES,
+    choose_rule,
+    numpy_integrals,
+    one_sided_passes,
+    term_rows,
+    two_sided_passes,
+)
+from .kernels import ProductKernel
 from .nodes import QuadratureRules, quadrature_rules
+from .pair_factors import kernel_tile, tiles
 
 __all__ = [
+    "Integrals",
     "PairValues",
     "Tile",
-    "kernel_tile",
-    "mean_factors",
+    "compiled_integrals",
+    "kernel_integrals",
     "pair_values",
-    "product_tile",
     "sum_over_tiles",
 ]
-
-_TILE = 256
 
 
 @njit(cache=True, nogil=True)
@@ -108,21 +115,83 @@ class Tile:
         return self.rows == self.columns
 
 
-def kernel_tile(
+class PairValues(NamedTuple):
+    """What `sum_over_tiles` found: the sum, most nodes used, the largest bound of an integral."""
+
+    total: Any
+    n_nodes: int
+    worst: float
+
+
+#: From two slices to A of shape (n_players, n_rows, n_columns), its error bound, and nodes used.
+Integrals = Callable[[slice, slice], tuple[np.ndarray, float, int]]
+
+
+def compiled_integrals(
+    factors: Callable[[slice, slice], np.ndarray],
+    absence: np.ndarray,
+    rules: QuadratureRules,
+    rows: slice,
+    columns: slice,
+) -> tuple[np.ndarray, float, int]:
+    """Compute a tile of A by the compiled engine.
+
+    Parameters
+    ----------
+    factors : callable
+        From two slices to factors minus absence factors, as `kernel_tile` returns them.
+    absence : ndarray of shape (n_players,)
+        Absence factors.
+    rules : QuadratureRules
+        Nodes.
+    rows, columns : slice
+        The pairs.
+
+    Returns
+    -------
+    A : ndarray of shape (n_players, n_rows, n_columns)
+        Values of the pairs.
+    worst : float
+        Largest error bound of an integral.
+    n_nodes : int
+        Most nodes used.
+    """
+    D = factors(rows, columns)
+    worst, most = integrate_pairs(D, absence, *rules)
+    n_rows, n_blocks, n_players, lanes = D.shape
+    A = np.moveaxis(D, 2, 0).reshape(n_players, n_rows, n_blocks * lanes)
+    return A[..., : columns.stop - columns.start], worst, most
+
+
+def numpy_pair_integrals(
+    factors: Callable[[slice, slice], np.ndarray],
+    absence: np.ndarray,
+    rules: QuadratureRules,
+    rows: slice,
+    columns: slice,
+) -> tuple[np.ndarray, float, int]:
+    """Compute the same in NumPy."""
+    D = term_rows(factors(rows, columns))[:, : columns.stop - columns.start]
+    A, worst, most, _ = numpy_integrals(D, absence, rules)
+    return np.moveaxis(A, 2, 0), worst, most
+
+
+def kernel_integrals(
     kernel: ProductKernel,
     U: np.ndarray,
     player: np.ndarray,
     n_players: int,
     absence: np.ndarray,
-    rows: slice,
-    columns: slice,
-) -> np.ndarray:
-    """Compute k_j(U_a, U_b) - b_j, side by side in lanes.
+    *,
+    tol: float,
+    engine: Engine = COMPILED,
+) -> Integrals:
+    """Return the function that computes tiles of A for a kernel.
 
     Parameters
     ----------
     kernel : ProductKernel
-        Kernel of the form.
+        Kernel of the form, without its scale.
     U : ndarray of shape (N, d)
         Pool of rows.
     player : ndarray of shape (d,)
@@ -130,102 +199,34 @@ def kernel_tile(
     n_players : int
         Number of players.
     absence : ndarray of shape (n_players,)
-        Absence factors b.
-    rows, columns : slice
-        The pairs.
+        Absence factors.
+    tol : float
+        Tolerance, relative to sum |W|.
+    engine : Engine
+        Who computes.
 
     Returns
     -------
-    ndarray of shape (n_rows, n_blocks, n_players, LANES)
-        Factors minus absence factors.
+    callable
+        See `Integrals`.
     """
-    blocks = lane_blocks(U[columns])
-    if (absence == 1).all():
-        return player_factors(kernel, U[rows], blocks, player, n_players, minus_one=True)
-    return player_factors(kernel, U[rows], blocks, player, n_players) - absence[:, None]
+    rules = quadrature_rules(n_players, "SV", "auto", engine.tolerance(tol), kernel.unit)
+    if engine.name == "torch":
+        from .torch_engine import torch_pair_integrals
 
-
-def mean_factors(
-    kernel: ProductKernel, U: np.ndarray, player: np.ndarray, n_players: int
-) -> np.ndarray:
-    """Average each player's factor over all pairs of rows, of shape (n_players,)."""
-    total = np.zeros(n_players)
-    for rows, columns in tiles(len(U)):
-        F = player_factors(kernel, U[rows], lane_blocks(U[columns]), player, n_players)
-        n_columns = columns.stop - columns.start
-        sums = np.moveaxis(F, 2, 0).reshape(n_players, len(F), -1)[..., :n_columns].sum(axis=(1, 2))
-        total += sums if rows == columns else 2 * sums
-    return total / len(U) ** 2
-
-
-def product_tile(logs: np.ndarray, factors: np.ndarray, rows: slice, columns: slice) -> np.ndarray:
-    """Compute k_j(x, x_a) k_j(x, x_b) - 1 for one point x, side by side in lanes.
-
-    Parameters
-    ----------
-    logs : ndarray of shape (n_support, n_players)
-        Log factors of x with the support points; empty if some factor has no logarithm.
-    factors : ndarray of shape (n_support, n_players)
-        The factors themselves; used where there are no logarithms.
-    rows, columns : slice
-        The pairs of support points.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_blocks, n_players, LANES)
-        Products minus 1.
-    """
-    if logs.size:
-        both = lane_blocks(logs[columns])[None] + logs[rows][:, None, :, None]
-        return np.expm1(both, out=both)
-    return lane_blocks(factors[columns])[None] * factors[rows][:, None, :, None] - 1.0
-
-
-def point_factors(
-    kernel: ProductKernel, x: np.ndarray, support: np.ndarray, player: np.ndarray, n_players: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Compute what `product_tile` takes: log factors and factors of one point."""
-    blocks = lane_blocks(support)
-    logs = player_logs(kernel, x[None], blocks, player, n_players)
-    if logs is not None:
-        return term_rows(logs)[0, : len(support)], np.empty((0, n_players))
-    factors = player_factors(kernel, x[None], blocks, player, n_players)
-    return np.empty((0, n_players)), term_rows(factors)[0, : len(support)]
-
-
-def tiles(n: int) -> Iterator[tuple[slice, slice]]:
-    """Cut the upper triangle of an (n, n) matrix into square tiles."""
-    cuts = [slice(start, min(start + _TILE, n)) for start in range(0, n, _TILE)]
-    for k, rows in enumerate(cuts):
-        for columns in cuts[k:]:
-            yield rows, columns
-
-
-@dataclass(frozen=True)
-class PairValues:
-    """What `sum_over_tiles` found.
-
-    Parameters
-    ----------
-    total : ndarray
-        Sum of what `consume` returned.
-    n_nodes : int
-        Most nodes used.
-    worst : float
-        Largest error bound of an integral.
-    """
-
-    total: Any
-    n_nodes: int
-    worst: float
+        return partial(
+            torch_pair_integrals, kernel, U, player, n_players, absence, rules,
+            engine.device, engine.dtype,
+        )  # fmt: skip
+    factors = partial(kernel_tile, kernel, U, player, n_players, absence)
+    compute = numpy_pair_integrals if engine.name == "numpy" else compiled_integrals
+    return partial(compute, factors, absence, rules)
 
 
 def sum_over_tiles(
     n: int,
-    factors: Callable[[slice, slice], np.ndarray],
+    integrals: Integrals,
     consume: Callable[[Tile], np.ndarray],
-    rules: QuadratureRules,
-    absence: np.ndarray,
     n_jobs: int | None = None,
 ) -> PairValues:
     """Add up a function of the tiles of A over the upper triangle.
@@ -234,14 +235,10 @@ def sum_over_tiles(
     ----------
     n : int
         Number of rows in the pool.
-    factors : callable
-        From two slices to factors minus absence factors, as `kernel_tile` returns them.
+    integrals : callable
+        Computes tiles of A.
     consume : callable
         From a `Tile` to an array. It must count tiles off the diagonal twice.
-    rules : QuadratureRules
-        Nodes.
-    absence : ndarray of shape (n_players,)
-        Absence factors.
     n_jobs : int or None
         Threads over tiles.
 
@@ -252,11 +249,7 @@ def sum_over_tiles(
     """
 
     def one(pair: tuple[slice, slice]) -> tuple[np.ndarray, float, int]:
-        D = factors(*pair)
-        worst, most = integrate_pairs(D, absence, *rules)
-        n_columns = pair[1].stop - pair[1].start
-        n_rows, n_blocks, n_players, lanes = D.shape
-        A = np.moveaxis(D, 2, 0).reshape(n_players, n_rows, n_blocks * lanes)[..., :n_columns]
+        A, worst, most = integrals(*pair)
         return consume(Tile(*pair, A)), worst, most
 
     totals, worst, most = zip(*map_blocks(one, tiles(n), n_jobs), strict=True)
@@ -264,7 +257,7 @@ def sum_over_tiles(
 
 
 def weighted_sum(weight: Callable[[slice, slice], np.ndarray], tile: Tile) -> np.ndarray:
-    """Sum A_j and |A_j| against weights: rows 0 and 1 of the returned (2, n_players)."""
+    """Sum A_j and |W| against weights: rows 0 and 1 of the returned (2, n_players)."""
     W = weight(tile.rows, tile.columns)
     times = 1.0 if tile.on_diagonal else 2.0
     return times * np.stack(
@@ -274,14 +267,8 @@ def weighted_sum(weight: Callable[[slice, slice], np.ndarray], tile: Tile) -> np
 
 def pair_values(
     n: int,
-    n_players: int,
-    factors: Callable[[slice, slice], np.ndarray],
+    integrals: Integrals,
     weight: Callable[[slice, slice], np.ndarray],
-    *,
-    unit: bool,
-    absence: np.ndarray | None = None,
-    tol: float = 1e-12,
-    n_nodes: str | int = "auto",
     n_jobs: int | None = None,
 ) -> tuple[np.ndarray, int, float]:
     """Compute the Shapley values of a quadratic form.
@@ -290,20 +277,10 @@ def pair_values(
     ----------
     n : int
         Number of rows in the pool.
-    n_players : int
-        Number of players.
-    factors : callable
-        From two slices to factors minus absence factors, as `kernel_tile` returns them.
+    integrals : callable
+        Computes tiles of A.
     weight : callable
         From two slices to a tile of the symmetric matrix W.
-    unit : bool
-        Whether all factors lie in [0, 1].
-    absence : ndarray of shape (n_players,), default=None
-        Absence factors; None is ones.
-    tol : float, default=1e-12
-        Tolerance, relative to sum |W|.
-    n_nodes : "auto", "exact" or int, default="auto"
-        Quadrature nodes.
     n_jobs : int or None
         Threads over tiles.
 
@@ -316,7 +293,5 @@ def pair_values(
     error_bound : float
         Bound on the quadrature's absolute error of any value.
     """
-    rules = quadrature_rules(n_players, "SV", n_nodes, tol, unit)
-    absence = np.ones(n_players) if absence is None else absence
-    found = sum_over_tiles(n, factors, partial(weighted_sum, weight), rules, absence, n_jobs)
+    found = sum_over_tiles(n, integrals, partial(weighted_sum, weight), n_jobs)
     return found.total[0], found.n_nodes, float(found.worst * found.total[1, 0])

@@ -10,12 +10,9 @@ from functools import partial
 
 import numpy as np
 
-from equipoise.inference import max_t_pvalues
-
 from .pair_engine import Tile
 
 __all__ = [
-    "attribution_pvalues",
     "label_forms",
     "permuted_labels",
     "permuted_weights",
@@ -116,30 +113,3 @@ def permuted_weights(W: np.ndarray, orders: np.ndarray) -> partial:
         For `sum_over_tiles`; its sum has shape (n_players, P).
     """
     return partial(weighted_permutations, W, orders)
-
-
-def attribution_pvalues(
-    values: np.ndarray, max_t: bool
-) -> tuple[np.ndarray, np.ndarray | None, float]:
-    """Turn observed and permuted attributions into p-values.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_players, 1 + n_permutations)
-        The first column is observed.
-    max_t : bool
-        Whether to adjust for all players.
-
-    Returns
-    -------
-    raw : ndarray of shape (n_players,)
-        One-sided p-value of each player alone.
-    adjusted : ndarray of shape (n_players,) or None
-        Single-step max-T p-values.
-    total : float
-        P-value of the whole statistic, the players' sum.
-    """
-    raw, adjusted = max_t_pvalues(values[:, 0], values[:, 1:].T)
-    whole = values.sum(axis=0)
-    total, _ = max_t_pvalues(whole[:1], whole[1:, None])
-    return raw, adjusted if max_t else None, float(total[0])

@@ -19,15 +19,17 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from .attribution import attribute, resolve_engine
+from .attribution import attribute
 from .background import background_rows, warn_about_base
 from .components import ComponentMethods
+from .engine_choice import refuse_engine, resolve_engine
 from .extraction import check_reproduction, extract
 from .feature_maps import feature_map
 from .fourier import FourierExpansion
 from .kernels import ProductKernel
 from .nodes import parse_index
 from .opening import column_count, fitted_model, is_fitted, open_model
+from .parameters import COMPUTATION
 from .player_game import game_of
 from .players import feature_names_of, player_groups
 from .quantities import QuadraticMethods
@@ -78,7 +80,8 @@ class PKeXShapleyExplainer(
     method : {"quadrature", "esp"}, default="quadrature"
         Algorithm; "esp" is the paper's recursion, of cost O(d^2) a support point.
     backend : {"auto", "numba", "numpy", "torch"}, default="auto"
-        Engine of the quadrature; "auto" is "numba", or "torch" where `device` or `dtype` ask it.
+        Engine of the attributions; "auto" is "numba", or "torch" where `device` or `dtype` ask it.
+        Interactions and quadratic quantities are always computed in double precision on the CPU.
     device : str, default="cpu"
         Torch device; "auto" takes an accelerator where there is one.
     dtype : {"float64", "float32"}, default="float64"
@@ -167,21 +170,15 @@ class PKeXShapleyExplainer(
         ],
         "kernel": [StrOptions({"auto"}), ProductKernel],
         "output": [StrOptions({"auto", "ovo", "margin", "score_samples", "latent"})],
-        "groups": [list, tuple, dict, None],
         "index": [str],
         "n_nodes": [StrOptions({"auto", "exact"}), Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0.0, 1e-2, closed="right")],
         "method": [StrOptions({"quadrature", "esp"})],
-        "backend": [StrOptions({"auto", "numba", "numpy", "torch"})],
-        "device": [str],
-        "dtype": [StrOptions({"float64", "float32"})],
         "empty_value": [Interval(Real, None, None, closed="neither"), None],
         "explain_transformed": ["boolean"],
         "prefit": [StrOptions({"auto"}), "boolean"],
         "check_additivity": ["boolean"],
         "working_memory": [Interval(Real, 0.0, None, closed="neither"), None],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
+        **COMPUTATION,
     }
 
     def __init__(
@@ -266,7 +263,7 @@ class PKeXShapleyExplainer(
                 "method='esp' is for removal='identity' and index='SV'; got "
                 f"removal={self.removal!r}, index={self.index!r}"
             )
-        engine = resolve_engine(self.backend, self.device, self.dtype, self.method)
+        resolve_engine(self.backend, self.device, self.dtype, self.method)
         estimator = fitted_model(self._model(), self.prefit, X, y, sample_weight, self)
         steps, model = open_model(estimator)
         n_columns = column_count(model)
@@ -287,13 +284,9 @@ class PKeXShapleyExplainer(
             names = [str(name) for name in estimator.feature_names_in_]
         else:
             names = feature_names_of(X, columns.n_features)
-        if isinstance(expansion, FourierExpansion) and (
-            engine == "torch" or self.backend == "numba"
-        ):
-            raise ValueError(
-                f"backend={self.backend!r}, device={self.device!r}, dtype={self.dtype!r}: a model "
-                "on random Fourier features is explained with backend='auto' or 'numpy'"
-            )
+        if isinstance(expansion, FourierExpansion):
+            what = "A model on random Fourier features"
+            refuse_engine(what, self.backend, self.device, self.dtype)
         player, player_names = player_groups(self.groups, columns.n_features, names)
         game = game_of(
             expansion,
@@ -391,9 +384,7 @@ class PKeXShapleyExplainer(
             n_nodes=self.n_nodes,
             tol=self.tol,
             method=self.method,
-            backend=resolve_engine(self.backend, self.device, self.dtype, self.method),
-            device=self.device,
-            dtype=self.dtype,
+            engine=resolve_engine(self.backend, self.device, self.dtype, self.method),
             working_memory=self.working_memory,
             n_jobs=self.n_jobs,
         )

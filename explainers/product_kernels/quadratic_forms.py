@@ -18,7 +18,9 @@ from scipy.linalg import cho_solve
 from .attribution import attribute
 from .expansion import dense_rows
 from .kernels import ProductKernel
-from .pair_engine import kernel_tile, pair_values, point_factors, product_tile
+from .nodes import quadrature_rules
+from .pair_engine import compiled_integrals, kernel_integrals, pair_values
+from .pair_factors import point_factors, product_tile
 from .player_game import PlayerGame
 
 __all__ = ["QuadraticAttribution", "loss_values", "norm_values", "variance_values"]
@@ -96,16 +98,15 @@ def variance_values(
     base = c * spread + W.sum() + (game.expansion.noise if include_noise else 0.0)
     values = np.zeros((len(X), game.n_players))
     most_nodes, error_bound = 0, 0.0
+    ones = np.ones(game.n_players)
+    rules = quadrature_rules(game.n_players, "SV", "auto", tol, kernel.unit)
     for i, x in enumerate(X):
         logs, plain = point_factors(kernel, x, support, game.player, game.n_players)
         values[i], nodes, bound = pair_values(
             len(support),
-            game.n_players,
-            partial(product_tile, logs, plain),
+            partial(compiled_integrals, partial(product_tile, logs, plain), ones, rules),
             partial(weight_tile, W),
-            unit=kernel.unit,
-            tol=tol,
-            n_jobs=n_jobs,
+            n_jobs,
         )
         most_nodes, error_bound = max(most_nodes, nodes), max(error_bound, bound)
     k = np.asarray(ProductKernel(kernel.factors)(X, support))
@@ -136,12 +137,11 @@ def norm_values(game: PlayerGame, *, tol: float, n_jobs: int | None) -> Quadrati
         return QuadraticAttribution(np.zeros(game.n_players), 0.0, 0.0, 0, 0.0)
     values, nodes, bound = pair_values(
         len(alpha),
-        game.n_players,
-        partial(kernel_tile, kernel, support, game.player, game.n_players, np.ones(game.n_players)),
+        kernel_integrals(
+            kernel, support, game.player, game.n_players, np.ones(game.n_players), tol=tol
+        ),
         partial(outer_tile, alpha),
-        unit=kernel.unit,
-        tol=tol,
-        n_jobs=n_jobs,
+        n_jobs,
     )
     K = np.asarray(ProductKernel(kernel.factors)(support, support))
     return QuadraticAttribution(
@@ -181,16 +181,15 @@ def loss_values(
     most_nodes = linear.n_nodes
     error_bound = 2 * np.abs(residual).mean() * linear.error_bound
     if len(alpha):
+        ones = np.ones(game.n_players)
+        rules = quadrature_rules(game.n_players, "SV", "auto", tol, kernel.unit)
         for x in X:
             logs, plain = point_factors(kernel, x, support, game.player, game.n_players)
             quadratic, nodes, bound = pair_values(
                 len(alpha),
-                game.n_players,
-                partial(product_tile, logs, plain),
+                partial(compiled_integrals, partial(product_tile, logs, plain), ones, rules),
                 partial(outer_tile, alpha),
-                unit=kernel.unit,
-                tol=tol,
-                n_jobs=n_jobs,
+                n_jobs,
             )
             values += quadratic / len(X)
             most_nodes = max(most_nodes, nodes)

@@ -18,7 +18,7 @@ from .factors import Chi2Factor
 from .kernels import ProductKernel
 from .nodes import QuadratureRules
 
-__all__ = ["torch_values"]
+__all__ = ["torch_integrals", "torch_pair_integrals", "torch_values"]
 
 Tensor = torch.Tensor
 
@@ -134,8 +134,7 @@ def torch_values(
     most_nodes, most_z = 0, 0.0
     bytes_each = 6.0 * max(d, X.shape[1]) * rows_of_x.element_size()
     for kernel, points, weights in game.expansion.weighted_terms():
-        if any(isinstance(factor, Chi2Factor) for factor in kernel.factors) and X.min() < 0:
-            raise ValueError("The chi2 kernel takes values of at least 0; X holds negative ones")
+        refuse_negative(kernel, X)
         support = dense_rows(points)
         for some in iter_blocks(len(support), 8 * bytes_each, working_memory):
             S, coef = tensor(support[some]), tensor(weights[some])
@@ -160,3 +159,74 @@ def torch_values(
                     error[block] += bound * size.double().cpu().numpy()
                     most_nodes, most_z = max(most_nodes, nodes), max(most_z, z)
     return values, error, most_nodes, most_z
+
+
+def refuse_negative(kernel: ProductKernel, X: np.ndarray) -> None:
+    """Raise where a chi2 factor meets negative values."""
+    if X.min(initial=0.0) < 0 and any(isinstance(factor, Chi2Factor) for factor in kernel.factors):
+        raise ValueError("The chi2 kernel takes values of at least 0; X holds negative ones")
+
+
+def torch_pair_integrals(
+    kernel: ProductKernel,
+    U: np.ndarray,
+    player: np.ndarray,
+    n_players: int,
+    absence: np.ndarray,
+    rules: QuadratureRules,
+    device: str,
+    dtype: str,
+    rows: slice,
+    columns: slice,
+) -> tuple[np.ndarray, float, int]:
+    """Compute a tile of the matrices A_j of a quadratic form.
+
+    Parameters
+    ----------
+    kernel : ProductKernel
+        Kernel of the form.
+    U : ndarray of shape (N, d)
+        Pool of rows.
+    player : ndarray of shape (d,)
+        Which player a column belongs to.
+    n_players : int
+        Number of players.
+    absence : ndarray of shape (n_players,)
+        Absence factors.
+    rules : QuadratureRules
+        Nodes.
+    device, dtype : str
+        Where, and in which precision.
+    rows, columns : slice
+        The pairs.
+
+    Returns
+    -------
+    A : ndarray of shape (n_players, n_rows, n_columns)
+        float64 values of the pairs.
+    worst : float
+        Error bound of the integrals.
+    n_nodes : int
+        Nodes used.
+    """
+    refuse_negative(kernel, U)
+    where, precision = resolve_device(device), resolve_dtype(dtype)
+    X, S, b = (
+        torch.as_tensor(np.ascontiguousarray(a)).to(where, precision)
+        for a in (U[rows], U[columns], absence)
+    )
+    one_sided = bool((absence == 1).all())
+    D = player_tensor(kernel, X, S, torch.as_tensor(player, device=where), n_players, one_sided)
+    if not one_sided:
+        D = D - b
+    A, worst, nodes, _ = integrate(D, b, rules)
+    return A.permute(2, 0, 1).double().cpu().numpy(), worst, nodes
+
+
+def torch_integrals(
+    D: np.ndarray, rules: QuadratureRules, device: str, dtype: str
+) -> tuple[np.ndarray, float]:
+    """Integrate given factors minus 1, of shape (n, n_players); return A and its error bound."""
+    where, precision = resolve_device(device), resolve_dtype(dtype)
+    A, worst, _, _ = integrate(torch.as_tensor(D).to(where, precision), 1.0, rules)
+    return A.double().cpu().numpy(), worst

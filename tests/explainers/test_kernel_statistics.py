@@ -27,7 +27,7 @@ from equipoise.explainers import (
     ProductKernel,
     RBFFactor,
 )
-from equipoise.explainers.product_kernels import permutation, sampled_statistics
+from equipoise.explainers.product_kernels import permutation, spectral_statistics
 from equipoise.testing import shapley_values
 
 FIRST = [[0, 0, 1], [1, 0, 2], [0, 1, 0], [2, 1, 1]]
@@ -441,14 +441,14 @@ def test_every_spectral_draw_is_efficient():
     X, Y = generator.normal(size=(12, 4)), generator.normal(size=(9, 4))
     kernel = ProductKernel([RBFFactor(gamma=0.3)] * 4)
     for statistic in ("u", "v"):
-        credits = sampled_statistics.spectral_credits(
-            lambda e, s=statistic: sampled_statistics.phase_mmd(12, 9, s, e),
+        credits = spectral_statistics.spectral_credits(
+            lambda e, s=statistic: spectral_statistics.phase_mmd(12, 9, s, e),
             kernel, np.vstack([X, Y]), np.arange(4), 4, 20, np.random.RandomState(0),
         )  # fmt: skip
-        omega = sampled_statistics.draw_frequencies(kernel, np.random.RandomState(0), 20)
+        omega = spectral_statistics.draw_frequencies(kernel, np.random.RandomState(0), 20)
         phases = np.exp(1j * np.vstack([X, Y]) @ omega.T)
-        everyone = [sampled_statistics.phase_mmd(12, 9, statistic, e) for e in phases.T]
-        nobody = sampled_statistics.phase_mmd(12, 9, statistic, np.ones(21, complex))
+        everyone = [spectral_statistics.phase_mmd(12, 9, statistic, e) for e in phases.T]
+        nobody = spectral_statistics.phase_mmd(12, 9, statistic, np.ones(21, complex))
         assert_allclose(credits.sum(axis=1), np.array(everyone) - nobody, atol=1e-12)
 
 

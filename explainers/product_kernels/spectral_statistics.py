@@ -1,7 +1,6 @@
-"""Estimates of MMD and HSIC attributions for large samples, with standard errors.
+"""Estimates of MMD and HSIC attributions for large samples from drawn frequencies.
 
-"block" averages exact values over blocks of rows. "incomplete" draws pairs. "spectral" draws from
-the kernel's spectral law: with frequencies omega and a random order of the players, the squared
+With frequencies omega from the kernel's spectral law and a random order of the players, the squared
 difference of the characteristic functions grows player by player, and each player is credited
 with its increment. The mean over draws is unbiased for the Shapley value, in time linear in the
 sample size, and every draw's credits sum to its own statistic.
@@ -11,96 +10,17 @@ from functools import partial
 
 import numpy as np
 
-from .engines import LANES
+from .estimates import Estimate, over_draws
 from .factors import HammingFactor, LaplacianFactor, RBFFactor
 from .hsic_engine import Side
-from .kernels import ProductKernel, paired_factors
-from .nodes import quadrature_rules
-from .pair_engine import integrate_pairs
+from .kernels import ProductKernel
 
 __all__ = [
-    "block_estimate",
     "draw_frequencies",
-    "incomplete_mmd",
     "spectral_credits",
     "spectral_hsic",
     "spectral_mmd",
 ]
-
-
-def block_estimate(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Average over blocks, of shape (n_blocks, n_players); return means and standard errors."""
-    return values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
-
-
-def incomplete_mmd(
-    kernel: ProductKernel,
-    X: np.ndarray,
-    Y: np.ndarray,
-    player: np.ndarray,
-    n_players: int,
-    n_pairs: int,
-    tol: float,
-    generator: np.random.RandomState,
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Estimate the values of the U-statistic from pairs drawn with replacement.
-
-    Parameters
-    ----------
-    kernel : ProductKernel
-        Kernel.
-    X, Y : ndarray of shape (n, d), (m, d)
-        Samples.
-    player : ndarray of shape (d,)
-        Which player a column belongs to.
-    n_players : int
-        Number of players.
-    n_pairs : int
-        Pairs within X, within Y, and across.
-    tol : float
-        Tolerance of the quadrature.
-    generator : RandomState
-        Draws the pairs.
-
-    Returns
-    -------
-    values, standard_errors : ndarray of shape (n_players,)
-        Estimates.
-    error_bound : float
-        Bound on the quadrature's error.
-    """
-    total, variance, worst = np.zeros(n_players), np.zeros(n_players), 0.0
-    for first, second, times in ((X, X, 1.0), (Y, Y, 1.0), (X, Y, -2.0)):
-        a = generator.randint(len(first), size=n_pairs)
-        if first is second:  # a different row
-            b = (a + generator.randint(1, len(first), size=n_pairs)) % len(first)
-        else:
-            b = generator.randint(len(second), size=n_pairs)
-        A, bound = paired_values(kernel, first[a], second[b], player, n_players, tol)
-        total += times * A.mean(axis=0)
-        variance += times**2 * A.var(axis=0, ddof=1) / n_pairs
-        worst += abs(times) * bound
-    c = kernel.scale
-    return c * total, c * np.sqrt(variance), c * worst
-
-
-def paired_values(
-    kernel: ProductKernel,
-    X: np.ndarray,
-    Y: np.ndarray,
-    player: np.ndarray,
-    n_players: int,
-    tol: float,
-) -> tuple[np.ndarray, float]:
-    """Compute A_j for the pairs (X_r, Y_r), of shape (n_pairs, n_players), and an error bound."""
-    n = len(X)
-    F = paired_factors(kernel, X, Y, player, n_players, minus_one=True)
-    padded = np.zeros((-(-n // LANES) * LANES, n_players))
-    padded[:n] = F
-    D = np.ascontiguousarray(np.swapaxes(padded.reshape(-1, LANES, n_players), 1, 2))[None]
-    rules = quadrature_rules(n_players, "SV", "auto", tol, kernel.unit)
-    worst, _ = integrate_pairs(D, np.ones(n_players), *rules)
-    return np.swapaxes(D[0], 1, 2).reshape(-1, n_players)[:n], worst
 
 
 def draw_frequencies(
@@ -191,7 +111,7 @@ def spectral_mmd(
     statistic: str,
     n_draws: int,
     generator: np.random.RandomState,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Estimate:
     """Estimate the values of MMD^2 from drawn frequencies.
 
     Parameters
@@ -213,14 +133,14 @@ def spectral_mmd(
 
     Returns
     -------
-    values, standard_errors : ndarray of shape (n_players,)
-        Estimates.
+    Estimate
+        With standard errors.
     """
     credits = kernel.scale * spectral_credits(
         partial(phase_mmd, len(X), len(Y), statistic),
         kernel, np.vstack([X, Y]), player, n_players, n_draws, generator,
     )  # fmt: skip
-    return block_estimate(credits)
+    return over_draws(credits)
 
 
 def phase_hsic(features: np.ndarray, e: np.ndarray) -> float:
@@ -230,7 +150,7 @@ def phase_hsic(features: np.ndarray, e: np.ndarray) -> float:
 
 def spectral_hsic(
     x: Side, y: Side, scaling: str, n_draws: int, generator: np.random.RandomState
-) -> np.ndarray:
+) -> Estimate:
     """Estimate the values of biased HSIC from drawn frequencies.
 
     Parameters
@@ -248,8 +168,8 @@ def spectral_hsic(
 
     Returns
     -------
-    ndarray of shape (n_draws, n_players)
-        Credits of each draw.
+    Estimate
+        With standard errors.
     """
     n = len(x.sample)
     first = y.kernel.factors[0]
@@ -270,4 +190,4 @@ def spectral_hsic(
         ]
     )  # fmt: skip
     square = 1.0 if scaling == "n" else (n / (n - 1)) ** 2
-    return credits * (square * x.kernel.scale * y.kernel.scale)
+    return over_draws(credits * (square * x.kernel.scale * y.kernel.scale))
