@@ -6,24 +6,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import logit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from .estimation import (
-    Estimates,
-    Options,
-    Raw,
-    capability_draws,
-    estimate,
-    normal_draws,
-    with_covariance,
-)
+from .estimation import Estimates, Options, Raw, estimate
+from .items import ItemFit, fit_items
 from .latent import LatentFit, fit_cells
-from .likelihood import choice_probability
 from .report import reliance_table
+from .uncertainty import capability_draws, normal_draws, with_covariance
 
-__all__ = ["counted_attributes", "decision_odds", "latent_attributes", "two_stage_attributes"]
+__all__ = ["counted_attributes", "latent_attributes", "two_stage_attributes"]
 
 Array = NDArray[np.float64]
 
@@ -49,7 +41,8 @@ def two_stage_attributes(
         draws = capability_draws(raw, found, options.n_boot, rng)
     trust, n = found.value("trust"), float(raw.w.sum())
     reach = Z95 * found.error("trust")
-    interval = (float(trust * np.exp(-reach)), float(trust * np.exp(reach)))
+    with np.errstate(over="ignore"):  # separated decisions: the interval is the half-line
+        interval = (float(trust * np.exp(-reach)), float(trust * np.exp(reach)))
     if not found.identified["trust"]:
         interval = (np.nan, np.nan)
     c, d = found.capabilities, len(found.names)
@@ -136,9 +129,20 @@ def latent_attributes(raw: Raw, options: Options, random_state: Any) -> dict[str
     w, team = raw.w[~alone], right[~alone]
     wrong_ai = (advice[~alone] != raw.truth[~alone]).astype(int)  # type: ignore[index]
     cell = system * 4 + (1 - team.astype(int)) * 2 + wrong_ai
-    cells = np.bincount(cell, w, minlength=4 * len(systems)).reshape(-1, 4)
-    human = (float(raw.w[alone] @ right[alone]), float(raw.w[alone].sum()))
-    latent = fit_cells(human, cells, 2, options.max_iter, options.tol)
+    n_cells = 4 * len(systems)
+    if options.random_effects == "item":
+        assert raw.items is not None  # checked before
+        column = np.empty(len(right), dtype=np.intp)
+        column[alone], column[~alone] = 1 - right[alone], 2 + cell
+        n_items, width = int(raw.items.max()) + 1, 2 + n_cells
+        counts = np.bincount(raw.items * width + column, raw.w, minlength=n_items * width)
+        latent: LatentFit = fit_items(
+            counts.reshape(-1, width).astype(float), options.max_iter, options.tol
+        )
+    else:
+        cells = np.bincount(cell, w, minlength=n_cells).reshape(-1, 4)
+        human = (float(raw.w[alone] @ right[alone]), float(raw.w[alone].sum()))
+        latent = fit_cells(human, cells, 2, options.max_iter, options.tol)
     given = systems if raw.r is not None else np.array([np.nan])
     return counted_attributes(latent, given, float(raw.w.sum()), random_state, options.n_boot)
 
@@ -162,7 +166,9 @@ def counted_attributes(
     draws = None
     if two:
         capability = np.exp(np.column_stack([theta[:, 0], theta[:, 2 : 2 + G]]))
-        draws = np.column_stack([theta[:, 1], np.zeros(n_draws), capability, np.tanh(theta[:, -1])])
+        draws = np.column_stack(
+            [theta[:, 1], np.zeros(n_draws), capability, np.tanh(theta[:, 2 + G])]
+        )
     inside = 1e-5 < latent.trust < 1e5
     reach = Z95 * error
     ends = (float(latent.trust * np.exp(-reach)), float(latent.trust * np.exp(reach)))
@@ -203,6 +209,7 @@ def counted_attributes(
             "df": latent.df,
             "pvalue": latent.pvalue,
         },
+        **({"item_sd_": latent.item_sd} if isinstance(latent, ItemFit) else {}),
         "n_iter_": max(latent.n_iter, 1),
         "_draws": draws,
         "_found": None,
@@ -210,41 +217,3 @@ def counted_attributes(
         "_reliance": pd.DataFrame(),
         "_follow": float(latent.follow[0]),
     }
-
-
-def decision_odds(
-    found: Estimates, X: Array, r: Array, columns: tuple[int, int, list[int]]
-) -> Array:
-    """Log-odds of deciding for the second class, averaged over workers with random effects."""
-    human, ai = (c.transform(X[:, j]) for c, j in zip(found.columns, columns[:2], strict=True))
-    q = found.trials.V.shape[1]
-    theta, b = found.fit.theta, found.value("overlap_belief")
-    log_trust = theta[2] + (X[:, columns[2]] - found.moderator_mean) @ theta[3 : 2 + q]
-    beta, bias, lapse = (found.value(name) for name in ("noise_scale", "bias", "lapse"))
-    trust_sd = found.value("trust_sd") if "trust_sd" in found.names else 0.0
-    bias_sd = found.value("bias_sd") if "bias_sd" in found.names else 0.0
-    if trust_sd == 0 and lapse == 0:
-        ai_weight = np.exp(np.clip(log_trust, -30, 30)) * (1 - b / r)
-        return bias + beta * ((1 - b * r) * human + ai_weight * ai) / ((1 - b) * (1 + b))
-
-    def nodes(sd: float) -> tuple[Array, Array]:
-        """Deviations of a worker who isn't known, and their weights."""
-        if sd == 0:
-            return np.zeros(1), np.ones(1)
-        x, weight = np.polynomial.hermite.hermgauss(31)
-        return sd * np.sqrt(2) * x, weight / np.sqrt(np.pi)
-
-    p = np.zeros(len(X))
-    for u, weight_u in zip(*nodes(trust_sd), strict=True):
-        for v, weight_v in zip(*nodes(bias_sd), strict=True):
-            p += (weight_u * weight_v) * choice_probability(
-                human,
-                ai,
-                r,
-                log_trust=np.clip(log_trust + u, -30, 30),
-                noise_scale=beta,
-                bias=bias + v,
-                belief=b,
-                lapse=lapse,
-            )
-    return logit(np.clip(p, 1e-300, 1 - 1e-16))

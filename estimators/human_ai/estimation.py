@@ -1,7 +1,7 @@
 """From checked columns to estimates: calibrate, maximise, and say what the data identify."""
 
 import warnings
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -9,20 +9,11 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
-from equipoise.inference import cluster_bootstrap
-
-from .fitting import Fit, Trials, cluster_scores, fit_pooled, fit_workers
+from .firth import fit_firth
+from .fitting import Fit, Trials, fit_pooled, fit_workers
 from .signals import Capabilities, Column, capability_sums, fit_column, solve_capabilities
 
-__all__ = [
-    "Estimates",
-    "Options",
-    "Raw",
-    "capability_draws",
-    "estimate",
-    "normal_draws",
-    "with_covariance",
-]
+__all__ = ["Estimates", "Options", "Raw", "estimate", "maximise", "system_codes"]
 
 Array = NDArray[np.float64]
 
@@ -41,6 +32,7 @@ class Options:
     fit_bias: bool
     random_effects: str | None
     n_quad: int
+    penalty: str
     alpha: float
     cov: str
     n_boot: int
@@ -61,6 +53,7 @@ class Raw:
     truth: Array | None  # +1 or -1
     r: Array | None
     codes: NDArray[np.intp] | None  # worker of each row
+    items: NDArray[np.intp] | None = None  # case of each row
 
     def part(self, rows: NDArray[np.intp]) -> "Raw":
         """Some of the rows."""
@@ -172,16 +165,51 @@ def maximise(
     lapse_free = options.lapse == "fit"
     lapse = 0.0 if lapse_free else float(options.lapse)
     settings = (lapse_free, lapse, options.max_iter, options.tol)
+    if options.penalty == "firth":
+        return fit_firth(trials, free, fixed, options.max_iter, options.tol)
     pooled = fit_pooled(trials, free, fixed, *settings, start=start)
     if options.random_effects is None:
         return pooled
     assert codes is not None  # checked before
     starts = np.concatenate([[0], np.cumsum(np.bincount(codes))]).astype(np.int64)
     n_effects = 1 if options.random_effects == "trust" else 2
-    return fit_workers(trials, starts, pooled, n_effects, options.n_quad, *settings)
+    return fit_workers(trials, starts, pooled, n_effects, options.n_quad, *settings, start)
 
 
-def estimate(raw: Raw, options: Options) -> Estimates:
+def believed_capability(
+    raw: Raw, options: Options, human: Column, capabilities: Capabilities | None, r: Array
+) -> tuple[Array | None, float]:
+    """a of each row, and h, where binary advice is read through them; else None.
+
+    It is where workers believe in an overlap, and where several AI systems differ in accuracy.
+    """
+    several = raw.r is not None and len(np.unique(raw.r)) > 1
+    belief = options.overlap_belief not in ("neglect", 0)
+    if options.recommendation != "binary" or capabilities is None or not (several or belief):
+        return None, np.nan
+    h = float(capabilities.human)
+    for refused, why in (
+        (not (np.isfinite(h) and h > 0), "the human's capability, who isn't above chance here"),
+        (human.sides_only, "the human's log-odds, and human_col only holds sides"),
+    ):
+        if belief and refused:
+            raise ValueError(
+                f"overlap_belief: got {options.overlap_belief!r}; with recommendation='binary' it "
+                f"reads {why}; allowed: 'neglect'"
+            )
+    return (r * h, h) if np.isfinite(h) and h > 0 else (None, np.nan)
+
+
+def ridge(q: int, alpha: float) -> tuple[Array, Array] | None:
+    """The ridge on log trust and the moderators' coefficients, as a normal prior around 0."""
+    if alpha == 0:
+        return None
+    precision = np.zeros(q + 6)
+    precision[2 : 2 + q] = alpha
+    return np.zeros(q + 6), precision
+
+
+def estimate(raw: Raw, options: Options, start: Array | None = None) -> Estimates:
     """Point estimates with the information's covariance."""
     lapse_free = options.lapse == "fit"
     binary = options.recommendation == "binary"
@@ -197,6 +225,7 @@ def estimate(raw: Raw, options: Options) -> Estimates:
         capabilities = solve_capabilities(sums, continuous)
     r = relative_capability_of(raw, options, capabilities)
     check_identifiable(r, options)
+    a, h = believed_capability(raw, options, human, capabilities, r)
 
     mean = np.average(raw.Z, axis=0, weights=raw.w) if raw.Z.shape[1] else np.zeros(0)
     V = np.column_stack([np.ones(len(raw.y)), raw.Z - mean])
@@ -204,13 +233,14 @@ def estimate(raw: Raw, options: Options) -> Estimates:
     order = np.arange(len(raw.y))
     if options.random_effects is not None:
         order = np.argsort(raw.codes, kind="stable")  # type: ignore[arg-type]
-    trials = Trials(lh, la, r, V, raw.y, raw.w, options.alpha, options.n_jobs).part(order)
+    prior = ridge(q, options.alpha)
+    trials = Trials(lh, la, r, V, raw.y, raw.w, options.n_jobs, prior, a, h).part(order)
     free, names = free_parameters(q, options)
     fixed = np.zeros(q + 6)
     if isinstance(options.overlap_belief, int | float):
         fixed[2 + q] = np.arctanh(options.overlap_belief)
     workers = None if raw.codes is None else raw.codes[order]
-    fit = maximise(trials, workers, options, free, fixed)
+    fit = maximise(trials, workers, options, free, fixed, start)
     if options.random_effects is not None:
         names += ("trust_sd",) if options.random_effects == "trust" else ("trust_sd", "bias_sd")
     warn_about(fit, q, options)
@@ -245,7 +275,7 @@ def warn_about(fit: Fit, q: int, options: Options) -> None:
     if max(abs(fit.theta[0]), beta, beta * tau) > 50 or fit.loglik > -1e-4:
         warnings.warn(
             "the decisions are separated by the evidence (a weight above 50): the maximum lies at "
-            "infinity; use random_effects='trust', alpha > 0, or more trials",
+            "infinity; use penalty='firth', random_effects='trust', alpha > 0, or more trials",
             ConvergenceWarning,
             stacklevel=5,
         )
@@ -283,92 +313,3 @@ def what_is_identified(
     identified.setdefault("overlap_belief", False)
     identified["overlap"] = raw.truth is not None
     return identified
-
-
-def with_covariance(
-    raw: Raw, options: Options, found: Estimates, random_state: Any
-) -> tuple[Estimates, Array | None]:
-    """The estimates with the covariance asked for; with the bootstrap also its draws.
-
-    Draws are rows of (log trust, belief, h, a of each system, rho of each system), the last ones
-    only with the truth.
-    """
-    if options.cov == "information":
-        return found, None
-    codes = raw.codes
-    if options.cov == "cluster":
-        assert codes is not None  # checked before
-        if found.fit.scores is None:
-            scores = cluster_scores(
-                found.trials, found.fit, codes[found.order], found.lapse_free, found.lapse
-            )
-        else:
-            scores = found.fit.scores
-        n = len(scores)
-        bread = np.linalg.pinv(found.fit.information, hermitian=True)
-        meat = scores.T @ scores * (n / (n - 1))
-        return replace(found, covariance=bread @ meat @ bread), None
-
-    def statistic(rows: NDArray[np.intp]) -> Array:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            fresh = estimate(raw.part(rows), options)
-        theta = fresh.fit.theta[fresh.fit.free]
-        extra: list[Array] = [np.array([fresh.fit.theta[2], fresh.value("overlap_belief")])]
-        if fresh.capabilities is not None:
-            c = fresh.capabilities
-            extra += [np.nan_to_num(v) for v in (np.atleast_1d(c.human), c.ai, c.overlap)]
-        return np.concatenate([theta, *extra])
-
-    boot = cluster_bootstrap(
-        statistic,
-        np.arange(len(raw.y)),
-        groups=codes,
-        n_resamples=options.n_boot,
-        random_state=random_state,
-    )
-    n_free = int(found.fit.free.sum())
-    covariance = np.cov(boot.resamples[:, :n_free], rowvar=False).reshape(n_free, n_free)
-    return replace(found, covariance=covariance), boot.resamples[:, n_free:]
-
-
-def normal_draws(covariance: Array, n_draws: int, rng: np.random.RandomState) -> Array:
-    """Draws around zero; a direction that isn't a maximum (negative variance) stays put."""
-    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return rng.standard_normal((n_draws, len(root))) @ root.T
-
-
-def capability_draws(
-    raw: Raw, found: Estimates, n_draws: int, rng: np.random.RandomState
-) -> Array | None:
-    """Draws of (log trust, belief, h, a, rho): parameters normal, capabilities by bootstrap.
-
-    Whole workers are resampled, or rows where there are none; more than 1000 clusters are merged
-    at random into 1000, which leaves the variance of a mean as it is.
-    """
-    if raw.truth is None:
-        return None
-    n = len(raw.y)
-    clusters = rng.permutation(n) if raw.codes is None else rng.permutation(raw.codes.max() + 1)
-    clusters = clusters if raw.codes is None else clusters[raw.codes]
-    clusters = np.unique(clusters % 1000, return_inverse=True)[1].astype(np.intp)
-    lh = found.columns[0].transform(raw.human)
-    la = found.columns[1].transform(raw.ai)
-    _, systems = system_codes(raw.r, n)
-    sums = capability_sums(lh, la, raw.truth, raw.w, systems, clusters)
-    k = len(sums)
-    counts = rng.multinomial(k, np.full(k, 1 / k), size=n_draws)
-    drawn = np.tensordot(counts.astype(float), sums, axes=1)
-    continuous = not any(column.sides_only for column in found.columns)
-    c = solve_capabilities(drawn, continuous)
-    q = found.trials.V.shape[1]
-    draws = np.empty((n_draws, 2))
-    draws[:, 0] = found.fit.theta[2]
-    belief = np.full(n_draws, found.fit.theta[2 + q])
-    noise = normal_draws(found.covariance, n_draws, rng)
-    draws[:, 0] += noise[:, found.names.index("trust")]
-    if "overlap_belief" in found.names:
-        belief += noise[:, found.names.index("overlap_belief")]
-    draws[:, 1] = np.tanh(belief)
-    return np.column_stack([draws, c.human, c.ai, c.overlap])

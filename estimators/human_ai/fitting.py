@@ -18,6 +18,7 @@ from scipy.special import expit, logit
 
 from equipoise.blocks import map_blocks
 
+from .evidence import binary_evidence, log_odds_evidence
 from .likelihood import pooled_sums, worker_integrals
 
 __all__ = ["Fit", "Trials", "cluster_scores", "fit_pooled", "fit_workers", "hessian_of"]
@@ -44,18 +45,27 @@ class Trials:
     V: Array  # (n, 1 + n_moderators), first column 1
     y: Array  # 0 or 1
     w: Array
-    alpha: float
-    n_jobs: int | None
+    n_jobs: int | None = None
+    #: Normal prior on the parameters: centre and precision, each (n_moderators + 7,).
+    prior: tuple[Array, Array] | None = None
+    #: Binary advice that is read in the light of x_H needs both capabilities.
+    a: Array | None = None
+    h: float = np.nan
 
     def part(self, rows: slice | NDArray[np.intp]) -> "Trials":
         """Some of the rows."""
         columns = ("lh", "la", "r", "V", "y", "w")
-        return replace(self, **{name: getattr(self, name)[rows] for name in columns})
+        a = None if self.a is None else self.a[rows]
+        return replace(self, a=a, **{name: getattr(self, name)[rows] for name in columns})
 
-    @property
-    def arrays(self) -> tuple[Array, ...]:
-        """The columns in the kernels' order."""
-        return self.lh, self.la, self.r, self.V, self.y, self.w
+    def arrays(self, belief: float, slopes: bool) -> tuple[Array, ...]:
+        """The evidence under a belief, its slopes if asked for, V, y, w: the kernels' order."""
+        if self.a is None:
+            evidence = log_odds_evidence(self.lh, self.la, self.r, belief, slopes)
+        else:
+            side = np.sign(self.la)
+            evidence = binary_evidence(self.lh, side, self.h, self.a, belief, slopes)
+        return *evidence, self.V, self.y, self.w
 
 
 @dataclass(frozen=True)
@@ -81,11 +91,13 @@ def unpack(
     return float(theta[0]), float(np.exp(theta[1])), gamma, belief, eps
 
 
-def penalty(theta: Array, q: int, alpha: float) -> tuple[float, Array]:
-    """Ridge on log tau and the moderators' coefficients, and its gradient."""
-    gradient = np.zeros(theta.shape)
-    gradient[2 : 2 + q] = alpha * theta[2 : 2 + q]
-    return 0.5 * alpha * float(theta[2 : 2 + q] @ theta[2 : 2 + q]), gradient
+def penalty(theta: Array, trials: Trials) -> tuple[float, Array, Array]:
+    """Minus the log of the normal prior, its gradient and its (diagonal) curvature."""
+    if trials.prior is None:
+        return 0.0, np.zeros(theta.shape), np.zeros(theta.shape)
+    center, precision = trials.prior
+    away = theta - center
+    return 0.5 * float(precision @ away**2), precision * away, precision
 
 
 def bounds_of(q: int) -> tuple[Array, Array]:
@@ -98,23 +110,28 @@ def bounds_of(q: int) -> tuple[Array, Array]:
 
 
 def pooled_objective(
-    trials: Trials, theta: Array, lapse_free: bool, lapse: float
+    trials: Trials, theta: Array, lapse_free: bool, lapse: float, slopes: bool = True
 ) -> tuple[float, Array, Array, float]:
-    """Penalised log-likelihood, score, information, and the likelihood alone; blocks of rows."""
+    """Penalised log-likelihood, score, information, and the likelihood alone; blocks of rows.
+
+    Without `slopes` the believed overlap is taken as fixed.
+    """
     q = trials.V.shape[1]
-    parameters = unpack(theta, q, lapse_free, lapse)
+    bias, beta, gamma, belief, eps = unpack(theta, q, lapse_free, lapse)
     n = len(trials.y)
     blocks = [slice(start, start + ROWS) for start in range(0, n, ROWS)]
     parts = map_blocks(
-        lambda rows: sums_of(*trials.part(rows).arrays, *parameters), blocks, trials.n_jobs
+        lambda rows: sums_of(*trials.part(rows).arrays(belief, slopes), bias, beta, gamma, eps),
+        blocks,
+        trials.n_jobs,
     )
     loglik = sum(part[0] for part in parts)
     score = np.zeros(theta.shape)
     information = np.zeros((len(theta), len(theta)))
     score[: q + 4] = np.sum([part[1] for part in parts], axis=0)
     information[: q + 4, : q + 4] = np.sum([part[2] for part in parts], axis=0)
-    cost, gradient = penalty(theta, q, trials.alpha)
-    information[np.arange(2, 2 + q), np.arange(2, 2 + q)] += trials.alpha
+    cost, gradient, curvature = penalty(theta, trials)
+    information[np.diag_indices(len(theta))] += curvature
     return loglik - cost, score - gradient, information, loglik
 
 
@@ -162,8 +179,10 @@ def scoring(
     tol: float,
 ) -> Fit:
     """Fisher scoring with damping, inside the bounds."""
-    lower, upper = bounds_of(trials.V.shape[1])
-    value, score, information, loglik = pooled_objective(trials, theta, lapse_free, lapse)
+    q = trials.V.shape[1]
+    lower, upper = bounds_of(q)
+    slopes = bool(free[2 + q])
+    value, score, information, loglik = pooled_objective(trials, theta, lapse_free, lapse, slopes)
     total, damping, converged, n_iter = max(float(trials.w.sum()), 1.0), 0.0, False, 0
     for _ in range(max_iter):
         n_iter += 1
@@ -177,7 +196,7 @@ def scoring(
         proposal = theta.copy()
         proposal[moves] = np.clip(theta[moves] + step, lower[moves], upper[moves])
         moved = float(np.abs(proposal - theta).max())
-        fresh = pooled_objective(trials, proposal, lapse_free, lapse)
+        fresh = pooled_objective(trials, proposal, lapse_free, lapse, slopes)
         if fresh[0] >= value - 1e-13 * abs(value):
             theta, (value, score, information, loglik) = proposal, fresh
             damping = damping / 10 if damping > 1e-6 else 0.0
@@ -229,10 +248,10 @@ def fit_pooled(
     for theta in starts:
         theta = np.where(free, theta, fixed)
         fits.append(scoring(trials, theta, free, lapse_free, lapse, max_iter, tol))
-    best = max(fits, key=lambda fit: fit.loglik - penalty(fit.theta, q, trials.alpha)[0])
+    best = max(fits, key=lambda fit: fit.loglik - penalty(fit.theta, trials)[0])
 
     # A logistic regression in other coordinates: at its maximum both informations are the same.
-    logistic = q == 1 and not free[2 + q] and not lapse_free and lapse == 0 and trials.alpha == 0
+    logistic = q == 1 and not free[2 + q] and not lapse_free and lapse == 0 and trials.prior is None
     inside = (np.abs(best.theta) < np.minimum(*np.abs(bounds_of(q))))[free].all()
     if logistic and inside and best.converged:
         return best
@@ -240,7 +259,7 @@ def fit_pooled(
     def gradient(x: Array) -> Array:
         theta = best.theta.copy()
         theta[free] = x
-        return pooled_objective(trials, theta, lapse_free, lapse)[1][free]
+        return pooled_objective(trials, theta, lapse_free, lapse, bool(free[2 + q]))[1][free]
 
     return replace(best, information=-hessian_of(gradient, best.theta[free]))
 
@@ -250,12 +269,14 @@ def cluster_scores(
 ) -> Array:
     """Score of each cluster at the maximum, shape (n_clusters, n_free)."""
     q = trials.V.shape[1]
-    parameters = unpack(fit.theta, q, lapse_free, lapse)
+    bias, beta, gamma, belief, eps = unpack(fit.theta, q, lapse_free, lapse)
+    slopes = bool(fit.free[2 + q])
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes))
     scores = np.zeros((len(ends), len(fit.theta)))
     for k, rows in enumerate(np.split(order, ends[:-1])):
-        scores[k, : q + 4] = sums_of(*trials.part(rows).arrays, *parameters)[1]
+        arrays = trials.part(rows).arrays(belief, slopes)
+        scores[k, : q + 4] = sums_of(*arrays, bias, beta, gamma, eps)[1]
     return scores[:, fit.free]
 
 
@@ -279,6 +300,7 @@ def fit_workers(
     lapse: float,
     max_iter: int,
     tol: float,
+    start: Array | None = None,
 ) -> Fit:
     """Maximum with random effects; rows sorted by worker, worker k from starts[k] on."""
     q = trials.V.shape[1]
@@ -295,7 +317,7 @@ def fit_workers(
     blocks = list(pairwise(cuts))
 
     def integrals(theta: Array) -> list[Array]:
-        parameters = unpack(theta, q, lapse_free, lapse)
+        bias, beta, gamma, belief, eps = unpack(theta, q, lapse_free, lapse)
         omega = float(np.exp(theta[4 + q]))
         omega_b = float(np.exp(theta[5 + q])) if n_effects == 2 else 0.0
 
@@ -304,8 +326,11 @@ def fit_workers(
             rows = slice(starts[first], starts[last])
             return integrals_of(
                 starts[first : last + 1] - starts[first],
-                *trials.part(rows).arrays,
-                *parameters,
+                *trials.part(rows).arrays(belief, bool(free[2 + q])),
+                bias,
+                beta,
+                gamma,
+                eps,
                 omega,
                 omega_b,
                 nodes,
@@ -321,14 +346,14 @@ def fit_workers(
         theta = pooled.theta.copy()
         theta[free] = x
         loglik, score, _, _ = integrals(theta)
-        cost, gradient = penalty(theta, q, trials.alpha)
+        cost, gradient, _ = penalty(theta, trials)
         return cost - loglik.sum(), (gradient - score.sum(axis=0))[free]
 
     scale = max(float(trials.w.sum()), 1.0)
     limits = list(zip(lower[free], upper[free], strict=True))
     found = minimize(
         lambda x: tuple(part / scale for part in objective(x)),
-        pooled.theta[free],
+        (pooled.theta if start is None else start)[free],
         jac=True,
         method="L-BFGS-B",
         bounds=limits,

@@ -15,6 +15,7 @@ __all__ = [
     "check_configuration",
     "check_finite",
     "column_index",
+    "item_codes",
     "relative_capability_rows",
     "truth_signs",
     "two_classes",
@@ -55,6 +56,17 @@ def worker_codes(groups: ArrayLike | None, y: Array) -> tuple[NDArray[np.intp] |
         raise ValueError("groups: missing values; each trial needs its worker")
     workers, codes = np.unique(labels, return_inverse=True)
     return codes.astype(np.intp), workers
+
+
+def item_codes(items: ArrayLike | None, y: Array) -> NDArray[np.intp] | None:
+    """Code of each row's case."""
+    if items is None:
+        return None
+    labels = column_or_1d(items)
+    check_consistent_length(y, labels)
+    if pd.isna(labels).any():
+        raise ValueError("items: missing values; each trial needs its case")
+    return np.unique(labels, return_inverse=True)[1].astype(np.intp)
 
 
 def two_classes(y: Array) -> tuple[NDArray, NDArray[np.intp]]:
@@ -115,11 +127,22 @@ def check_configuration(model: Any, raw: Raw) -> None:
     if model.mode == "latent":
         if raw.truth is None:
             raise ValueError("y_true: got None; mode='latent' needs the truth")
-        for name, default in (("random_effects", None), ("cov", "information"), ("lapse", 0)):
+        for name, default in (
+            ("cov", "information"),
+            ("lapse", 0),
+            ("penalty", "ridge"),
+        ):
             if getattr(model, name) != default:
                 raise ValueError(
                     f"{name}: got {getattr(model, name)!r}; allowed with mode='latent': {default!r}"
                 )
+        if model.random_effects not in (None, "item"):
+            raise ValueError(
+                f"random_effects: got {model.random_effects!r}; allowed with mode='latent': None, "
+                "'item'"
+            )
+        if model.random_effects == "item" and raw.items is None:
+            raise ValueError("items: got None; random_effects='item' needs the case of each trial")
         if belief:
             raise ValueError(
                 f"overlap_belief: got {model.overlap_belief!r}; latent data identify one "
@@ -128,10 +151,14 @@ def check_configuration(model: Any, raw: Raw) -> None:
         if raw.Z.shape[1]:
             raise ValueError("X: mode='latent' has no moderators; give exactly two columns")
         return
-    if belief and model.recommendation == "binary":
+    if model.random_effects == "item":
         raise ValueError(
-            f"overlap_belief: got {model.overlap_belief!r}; allowed with recommendation="
-            "'binary': 'neglect'"
+            "random_effects: got 'item'; allowed with mode='two_stage': None, 'trust', 'trust+bias'"
+        )
+    if belief and model.recommendation == "binary" and raw.truth is None:
+        raise ValueError(
+            f"overlap_belief: got {model.overlap_belief!r}; with recommendation='binary' it reads "
+            "both capabilities: give y_true, or use 'neglect'"
         )
     if belief and raw.r is None and raw.truth is None:
         raise ValueError(
@@ -143,8 +170,14 @@ def check_configuration(model: Any, raw: Raw) -> None:
         raise ValueError(f"groups: got None; {asks} needs the worker of each trial")
     if raw.codes is not None and raw.codes.max() < 1:
         raise ValueError("groups: got one worker; at least two are needed")
-    if model.random_effects is not None and model.cov == "bootstrap":
-        raise ValueError(
-            "cov='bootstrap' isn't available with random_effects (a worker drawn twice would "
-            "count as one); allowed: 'information', 'cluster'"
-        )
+    if model.penalty == "firth":
+        for refused, name, allowed in (
+            (model.alpha != 0, "alpha", "0"),
+            (model.random_effects is not None, "random_effects", "None"),
+            (model.lapse != 0, "lapse", "0"),
+            (model.overlap_belief == "fit", "overlap_belief", "'neglect' or a number"),
+        ):
+            if refused:
+                raise ValueError(
+                    f"{name}: got {getattr(model, name)!r}; allowed with penalty='firth': {allowed}"
+                )

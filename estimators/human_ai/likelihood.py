@@ -1,7 +1,8 @@
 r"""Log-likelihood of decisions under the worker's rule, its score and its information.
 
-z = bias + beta [ (1 - rho_hat r) l_H + tau (1 - rho_hat / r) l_A ] / (1 - rho_hat^2),
-P(decide +) = eps / 2 + (1 - eps) sigmoid(z), log tau = V gamma (+ omega u), bias (+ omega_b v).
+z = bias + beta (E_H + tau E_A), P(decide +) = eps / 2 + (1 - eps) sigmoid(z),
+log tau = V gamma (+ omega u), bias (+ omega_b v), with the evidence E_H and E_A as a worker who
+believes in the overlap rho_hat weighs it (see `evidence`).
 
 The parameters are (bias, log beta, gamma, atanh rho_hat, logit eps, log omega, log omega_b).
 `pooled_sums` adds up rows. `worker_integrals` integrates the worker's standard normal u (and v) by
@@ -22,51 +23,42 @@ Array = NDArray[np.float64]
 
 
 def choice_probability(
-    lh: Array,
-    la: Array,
-    r: Array,
-    *,
-    log_trust: Array,
-    noise_scale: float,
-    bias: float,
-    belief: float,
-    lapse: float,
+    human: Array, ai: Array, *, log_trust: Array, noise_scale: float, bias: float, lapse: float
 ) -> Array:
-    """P(decide +) for each trial."""
-    scale = (1 - belief) * (1 + belief)
-    odds = ((1 - belief * r) * lh + np.exp(log_trust) * (1 - belief / r) * la) / scale
+    """P(decide +) for each trial, from the evidence as the worker weighs it."""
+    odds = human + np.exp(log_trust) * ai
     return lapse / 2 + (1 - lapse) * expit(bias + noise_scale * odds)
 
 
 @njit(cache=True, nogil=True)
 def pooled_sums(
-    lh: Array,
-    la: Array,
-    r: Array,
+    human: Array,
+    ai: Array,
+    lean_h: Array,
+    lean_a: Array,
     V: Array,
     y: Array,
     w: Array,
     bias: float,
     beta: float,
     gamma: Array,
-    belief: float,
     eps: float,
 ) -> tuple[float, Array, Array]:  # pragma: no cover - compiled
-    """Weighted log-likelihood, score and expected information of rows; y is 0 or 1."""
+    """Weighted log-likelihood, score and expected information of rows; y is 0 or 1.
+
+    `lean_h` and `lean_a` are the derivatives of the evidence in atanh rho_hat, or empty.
+    """
     q = gamma.size
     d = q + 4
     score, information = np.zeros(d), np.zeros((d, d))
     loglik = 0.0
     J = np.zeros(d)  # dz / d parameter; the last one is of eps
-    flat = 1 - belief * belief
-    for i in range(lh.size):
+    for i in range(human.size):
         eta = 0.0
         for j in range(q):
             eta += V[i, j] * gamma[j]
         tau = math.exp(min(max(eta, -30.0), 30.0))
-        human = (1 - belief * r[i]) * lh[i] / flat
-        ai = tau * (1 - belief / r[i]) * la[i] / flat
-        z = bias + beta * (human + ai)
+        z = bias + beta * (human[i] + tau * ai[i])
         side = 1.0 if y[i] > 0.5 else -1.0
         e = math.exp(-abs(z))
         sigma = 1 / (1 + e) if side * z >= 0 else e / (1 + e)  # of the decision taken
@@ -80,12 +72,11 @@ def pooled_sums(
             rise = (1 - eps) * sigma * other
             slope, curvature = side * rise / p, rise * rise / (p * (1 - p))
         J[0] = 1.0
-        J[1] = beta * (human + ai)
+        J[1] = beta * (human[i] + tau * ai[i])
         for j in range(q):
-            J[2 + j] = beta * ai * V[i, j]
-        # d rho_hat / d atanh rho_hat = 1 - rho_hat^2
-        lean = -r[i] * lh[i] - tau * la[i] / r[i]
-        J[2 + q] = beta * (lean + 2 * belief * (human + ai))
+            J[2 + j] = beta * tau * ai[i] * V[i, j]
+        if lean_h.size > 0:
+            J[2 + q] = beta * (lean_h[i] + tau * lean_a[i])
         slope_eps, lift = 0.0, 0.0
         if eps > 0:
             lift = side * eps * (1 - eps) * (0.5 - sigma)  # dP(+) / d logit eps
@@ -151,16 +142,16 @@ def conditional_slopes(
 @njit(cache=True, nogil=True)
 def worker_integrals(
     starts: NDArray[np.int64],
-    lh: Array,
-    la: Array,
-    r: Array,
+    human: Array,
+    ai: Array,
+    lean_h: Array,
+    lean_a: Array,
     V: Array,
     y: Array,
     w: Array,
     bias: float,
     beta: float,
     gamma: Array,
-    belief: float,
     eps: float,
     omega: float,
     omega_b: float,
@@ -179,25 +170,19 @@ def worker_integrals(
     d = q + 6
     loglik, score = np.zeros(n_workers), np.zeros((n_workers, d))
     mean, variance = np.zeros((n_workers, 2)), np.zeros((n_workers, 2))
-    flat = 1 - belief * belief
-    n_rows = lh.size
-    human, ai, lean_h, lean_a = (
-        np.empty(n_rows),
-        np.empty(n_rows),
-        np.empty(n_rows),
-        np.empty(n_rows),
-    )
+    n_rows, leaning = human.size, lean_h.size > 0
+    # The AI's evidence and its slope in the belief, times trust.
+    weighed, leaned = np.empty(n_rows), np.empty(n_rows)
     for t in range(n_rows):
         eta = 0.0
         for j in range(q):
             eta += V[t, j] * gamma[j]
         tau = math.exp(min(max(eta, -30.0), 30.0))
-        human[t] = (1 - belief * r[t]) * lh[t] / flat
-        ai[t] = tau * (1 - belief / r[t]) * la[t] / flat
-        lean_h[t] = -r[t] * lh[t] + 2 * belief * human[t]
-        lean_a[t] = -tau * la[t] / r[t] + 2 * belief * ai[t]
+        weighed[t] = tau * ai[t]
+        if leaning:
+            leaned[t] = tau * lean_a[t]
     sums = np.zeros((Q, q + 5))
-    product, logsum, lifts, shifts = np.zeros(Q), np.zeros(Q), np.zeros(Q), np.zeros(Q)
+    logsum, lifts, shifts = np.zeros(Q), np.zeros(Q), np.zeros(Q)
     for k in range(n_workers):
         start, stop = starts[k], starts[k + 1]
         u, v = modes[k, 0], modes[k, 1]
@@ -205,7 +190,7 @@ def worker_integrals(
             start,
             stop,
             human,
-            ai,
+            weighed,
             y,
             w,
             bias,
@@ -232,7 +217,7 @@ def worker_integrals(
                     start,
                     stop,
                     human,
-                    ai,
+                    weighed,
                     y,
                     w,
                     bias,
@@ -261,7 +246,6 @@ def worker_integrals(
             x1, x2 = nodes[m, 0] * math.sqrt(2.0), nodes[m, 1] * math.sqrt(2.0)
             un, vn = u + l11 * x1, v + l21 * x1 + l22 * x2
             lifts[m], shifts[m] = un, vn
-            product[m] = 1.0
             logsum[m] = -(un * un + vn * vn) / 2 + log_weights[m]
             for j in range(q + 5):
                 sums[m, j] = 0.0
@@ -269,7 +253,7 @@ def worker_integrals(
             lift, shift = math.exp(omega * lifts[m]), bias + omega_b * shifts[m]
             grow, total = 1.0, 0.0
             for t in range(start, stop):
-                z = shift + beta * (human[t] + lift * ai[t])
+                z = shift + beta * (human[t] + lift * weighed[t])
                 side = 1.0 if y[t] > 0.5 else -1.0
                 e = math.exp(-abs(z))
                 sigma = 1 / (1 + e) if side * z >= 0 else e / (1 + e)
@@ -290,10 +274,11 @@ def worker_integrals(
                 else:
                     total += side * z
                 g = w[t] * slope
-                ga = g * lift * ai[t]
+                ga = g * lift * weighed[t]
                 sums[m, 0] += g
                 sums[m, 1] += g * human[t] + ga
-                sums[m, 2] += g * lean_h[t] + g * lift * lean_a[t]
+                if leaning:
+                    sums[m, 2] += g * lean_h[t] + g * lift * leaned[t]
                 sums[m, 3] += w[t] * slope_eps
                 sums[m, 4] += ga
                 for j in range(q):

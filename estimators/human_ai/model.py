@@ -5,46 +5,29 @@ z = bias + beta [ (1 - rho_hat r) l_H + tau (1 - rho_hat / r) l_A ] / (1 - rho_h
 hold only advice, final decision and truth, with human-alone trials of the same population.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.metrics import accuracy_score
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from equipoise.explanation import Explanation
-
-from ...games.human_ai import Regime, locate
-from .answers import deployment_of, explanation_of, policies_of, profile_of
-from .attributes import decision_odds, latent_attributes, two_stage_attributes
-from .estimation import Options, Raw
-from .inputs import (
-    check_configuration,
-    check_finite,
-    column_index,
-    relative_capability_rows,
-    truth_signs,
-    two_classes,
-    worker_codes,
-)
-from .report import PolicyReport
+from .answers import TeamAnswers
+from .learning import learned_attributes
+from .predictions import log_odds_of
 
 __all__ = ["HumanAITeamModel"]
 
 Array = NDArray[np.float64]
 
 #: What only a latent fit learns, and a later two-stage fit must not keep.
-LATENT_ONLY = ("goodness_of_fit_",)
+LATENT_ONLY = ("goodness_of_fit_", "item_sd_")
 
 
-class HumanAITeamModel(ClassifierMixin, BaseEstimator):
+class HumanAITeamModel(TeamAnswers, ClassifierMixin, BaseEstimator):
     """Trust in AI advice and believed overlap, estimated from decisions.
 
     `y` holds the workers' decisions, not the truth; the truth goes to `fit` as `y_true` and adds
@@ -60,8 +43,9 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
         Whether the workers saw the AI's log-odds or only its side (the sign of `ai_col`).
     overlap_belief : {"neglect", "fit"} or float, default="neglect"
         The correlation that workers believe in: zero, estimated, or a number in (-1, 1). "fit"
-        needs at least two relative capabilities. Binary advice and latent data allow only
-        "neglect": they hold no trace of it.
+        needs at least two relative capabilities. With binary advice a belief also needs `y_true`
+        and the human's log-odds, because the advice is read in their light. Latent data allow
+        only "neglect": they hold no trace of it.
     human_col, ai_col : int or str, default=0, 1
         Columns of `X` with the log-odds toward ``classes_[1]``, by position or name. All other
         columns moderate trust.
@@ -73,15 +57,21 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
         Probability in [0, 1) of deciding at random.
     fit_bias : bool, default=True
         Whether the log-odds of deciding for ``classes_[1]`` have an intercept.
-    random_effects : {"trust", "trust+bias"}, optional
-        Give each worker in `groups` a log-normal trust, and a normal bias.
+    random_effects : {"trust", "trust+bias", "item"}, optional
+        Give each worker in `groups` a log-normal trust, and a normal bias. "item" is for latent
+        data: give each case in `items` a difficulty that both capabilities share.
     n_quad : int, default=15
         Nodes of the adaptive Gauss-Hermite rule for each random effect.
+    penalty : {"ridge", "firth"}, default="ridge"
+        "firth" adds half the log-determinant of the weights' information, which keeps them finite
+        where the evidence predicts every decision; not with a fitted belief, lapse or random
+        effects.
     alpha : float, default=0.0
         Ridge penalty on log trust and the moderators' coefficients.
     cov : {"information", "cluster", "bootstrap"}, default="information"
         Covariance: observed information, sandwich clustered by `groups`, or a bootstrap of the
-        whole estimation (calibration included) that resamples `groups`, or rows without them.
+        whole estimation (calibration included) that resamples `groups`, or rows without them;
+        a worker who is drawn twice counts as two.
     n_boot : int, default=500
         Resamples of the bootstrap, and draws behind `recommend_policy`.
     n_choices : int, default=2
@@ -150,7 +140,10 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
         Which parameters the data determine; "beta_confounded" says that only the human's side was
         recorded, so that beta also carries the human's accuracy.
     goodness_of_fit_ : dict
-        Only for latent data: G2, Pearson's statistic, df and pvalue.
+        Only for latent data: G2, Pearson's statistic, df and pvalue; NaN with item effects.
+    item_sd_ : tuple of float
+        Only for ``random_effects="item"``: how much a case moves the capability of the human, and
+        of the AI.
     n_iter_ : int
         Iterations of the optimiser.
 
@@ -189,8 +182,9 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
         "calibrate": ["boolean"],
         "lapse": [StrOptions({"fit"}), Interval(Real, 0, 1, closed="left")],
         "fit_bias": ["boolean"],
-        "random_effects": [StrOptions({"trust", "trust+bias"}), None],
+        "random_effects": [StrOptions({"trust", "trust+bias", "item"}), None],
         "n_quad": [Interval(Integral, 1, 100, closed="both")],
+        "penalty": [StrOptions({"ridge", "firth"})],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "cov": [StrOptions({"information", "cluster", "bootstrap"})],
         "n_boot": [Interval(Integral, 2, None, closed="left")],
@@ -215,6 +209,7 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
         fit_bias: bool = True,
         random_effects: str | None = None,
         n_quad: int = 15,
+        penalty: str = "ridge",
         alpha: float = 0.0,
         cov: str = "information",
         n_boot: int = 500,
@@ -235,6 +230,7 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
         self.fit_bias = fit_bias
         self.random_effects = random_effects
         self.n_quad = n_quad
+        self.penalty = penalty
         self.alpha = alpha
         self.cov = cov
         self.n_boot = n_boot
@@ -259,6 +255,7 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
         *,
         y_true: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        items: ArrayLike | None = None,
         relative_capability: float | ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> "HumanAITeamModel":
@@ -275,6 +272,8 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
             The right decisions.
         groups : array-like of shape (n_samples,), optional
             The worker of each trial.
+        items : array-like of shape (n_samples,), optional
+            The case that each trial is about; needed for ``random_effects="item"``, else not read.
         relative_capability : float or array-like of shape (n_samples,), optional
             r = a / h of each trial; overrides the constructor's. Each distinct value is one AI
             system (up to 20).
@@ -294,7 +293,9 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
         """
         before = dict(self.__dict__)
         try:
-            learned = self._learn(X, y, y_true, groups, relative_capability, sample_weight)
+            learned = learned_attributes(
+                self, X, y, y_true, groups, items, relative_capability, sample_weight
+            )
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -303,81 +304,6 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
             self.__dict__.pop(name, None)
         self.__dict__.update(learned)
         return self
-
-    def _learn(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        y_true: ArrayLike | None,
-        groups: ArrayLike | None,
-        relative_capability: float | ArrayLike | None,
-        sample_weight: ArrayLike | None,
-    ) -> dict[str, Any]:
-        """Check everything, estimate, and return what is to be learned."""
-        data, target = validate_data(
-            self, X, y, dtype=np.float64, ensure_min_features=2, ensure_all_finite=False
-        )
-        names = getattr(self, "feature_names_in_", None) if hasattr(data, "dtype") else None
-        human_col = column_index(self.human_col, "human_col", names, data.shape[1])
-        ai_col = column_index(self.ai_col, "ai_col", names, data.shape[1])
-        if human_col == ai_col:
-            raise ValueError(f"ai_col: got {self.ai_col!r}, the same column as human_col")
-        check_finite(data, {human_col: "human_col", ai_col: "ai_col"}, names)
-        classes, y_code = two_classes(target)
-        w = _check_sample_weight(sample_weight, data, dtype=np.float64, ensure_non_negative=True)
-        truth = truth_signs(y_true, target, classes)
-        r = relative_capability_rows(relative_capability, self.relative_capability, len(target))
-        codes, workers = worker_codes(groups, target)
-        keep = w > 0
-        if len(np.unique(y_code[keep])) < 2:
-            raise ValueError("sample_weight: only one class of y has positive weight")
-        if codes is not None and not keep.all():
-            kept, fresh = np.unique(codes[keep], return_inverse=True)
-            workers, codes = workers[kept], np.full(len(codes), -1)
-            codes[keep] = fresh
-        others = [j for j in range(data.shape[1]) if j not in (human_col, ai_col)]
-        raw = Raw(
-            data[:, human_col],
-            data[:, ai_col],
-            data[:, others],
-            y_code.astype(float),
-            w,
-            truth,
-            r,
-            codes,
-        ).part(np.flatnonzero(keep))
-        check_configuration(self, raw)
-        options = Options(
-            **{f.name: getattr(self, f.name) for f in fields(Options)}  # same names
-        )
-        if self.mode == "latent":
-            learned = latent_attributes(raw, options, self.random_state)
-        else:
-            learned = two_stage_attributes(raw, workers, options, self.random_state)
-        return {"classes_": classes, "_columns": (human_col, ai_col, others), **learned}
-
-    def _odds(self, X: ArrayLike, relative_capability: float | ArrayLike | None) -> Array:
-        """Log-odds of deciding for the second class."""
-        check_is_fitted(self)
-        data = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite=False)
-        human_col, ai_col, _ = self._columns
-        roles = {human_col: "human_col", ai_col: "ai_col"}
-        check_finite(data, roles, getattr(self, "feature_names_in_", None))
-        if self._found is None:
-            # Without the human's evidence all that is known is how often advice is followed.
-            return np.sign(data[:, ai_col]) * logit(self._follow)
-        default = self.relative_capability
-        if default is None:
-            fitted_r = np.unique(self._found.trials.r)
-            default = float(fitted_r[0])
-            if relative_capability is None and self.overlap_belief_ != 0 and len(fitted_r) > 1:
-                raise ValueError(
-                    "relative_capability: got None; the model was fitted to several, and its "
-                    "overlap belief reads them: give one per sample"
-                )
-        r = relative_capability_rows(relative_capability, default, len(data))
-        assert r is not None  # there is a default
-        return decision_odds(self._found, data, r, self._columns)
 
     def decision_function(
         self, X: ArrayLike, relative_capability: float | ArrayLike | None = None
@@ -389,15 +315,15 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Evidence, as in `fit`.
         relative_capability : float or array-like of shape (n_samples,), optional
-            r of each trial; read only with an overlap belief, and needed only where `fit` saw
-            several.
+            r of each trial; read only with an overlap belief, or with binary advice of several AI
+            systems, and needed only where `fit` saw several.
 
         Returns
         -------
         ndarray of shape (n_samples,)
             Log-odds; averaged over workers with random effects.
         """
-        return self._odds(X, relative_capability)
+        return log_odds_of(self, X, relative_capability)
 
     def predict_proba(
         self, X: ArrayLike, relative_capability: float | ArrayLike | None = None
@@ -416,7 +342,7 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples, 2)
             Columns in the order of `classes_`.
         """
-        odds = self._odds(X, relative_capability)
+        odds = log_odds_of(self, X, relative_capability)
         return np.column_stack([expit(-odds), expit(odds)])
 
     def predict(
@@ -436,7 +362,7 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             Decisions.
         """
-        positive = self._odds(X, relative_capability) > 0
+        positive = log_odds_of(self, X, relative_capability) > 0
         return self.classes_[positive.astype(int)]
 
     def score(
@@ -466,103 +392,3 @@ class HumanAITeamModel(ClassifierMixin, BaseEstimator):
         """
         predicted = self.predict(X, relative_capability)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
-
-    def phase_point(self, system: int = 0) -> Regime:
-        """Place the deployment in the phase diagram.
-
-        Parameters
-        ----------
-        system : int, default=0
-            Which AI system, in the order of `relative_capability_`.
-
-        Returns
-        -------
-        Regime
-            Region, accuracies, and distances to both boundaries, for an even prior.
-
-        Raises
-        ------
-        ValueError
-            If capabilities aren't known.
-        """
-        check_is_fitted(self)
-        point = deployment_of(self, system)
-        if self.n_choices > 2:
-            raise ValueError("phase_point: two alternatives only; use equipoise.games.regime")
-        return locate(
-            point["h"],
-            point["a"],
-            point["overlap"],
-            trust=point["trust"],
-            overlap_belief=0.0 if self.recommendation == "binary" else point["belief"],
-            recommendation=self.recommendation,
-        )
-
-    def recommend_policy(
-        self,
-        costs: Mapping[str, float] | None = None,
-        policies: Sequence[str] | None = None,
-        system: int = 0,
-    ) -> PolicyReport:
-        """Compare ways to deploy the AI, thresholds optimised.
-
-        Parameters
-        ----------
-        costs : mapping, optional
-            Cost of a decision in units of accuracy: "human" for the human's time, "ai" for a
-            call of the AI; each counts where a policy uses that side.
-        policies : sequence of str, optional
-            Some of the policies of `equipoise.games.policy_accuracy`; None takes all.
-        system : int, default=0
-            Which AI system.
-
-        Returns
-        -------
-        PolicyReport
-            Policies by utility, with the probability that each is the best.
-
-        Raises
-        ------
-        ValueError
-            If capabilities aren't known, or a cost or policy isn't.
-        """
-        check_is_fitted(self)
-        return policies_of(self, costs, policies, system)
-
-    def profile(self, param: str, n_points: int = 21) -> pd.DataFrame:
-        """Profile the likelihood over one parameter.
-
-        Parameters
-        ----------
-        param : {"trust", "noise_scale", "bias", "overlap_belief"}
-            The parameter to hold, on its own scale; the others are maximised again.
-        n_points : int, default=21
-            Number of values, over three standard errors to both sides of the estimate (belief:
-            -0.6 to 0.6 where it wasn't fitted).
-
-        Returns
-        -------
-        DataFrame
-            value, loglik, deviance (twice the fall from the maximum), inside (deviance below the
-            95 % point of chi-squared with one degree of freedom). A flat profile is a parameter
-            that the data don't identify.
-
-        Raises
-        ------
-        ValueError
-            If the parameter has no profile here.
-        """
-        check_is_fitted(self)
-        return profile_of(self, param, n_points)
-
-    def explain(self) -> Explanation:
-        """Say in which region the deployment lies, why, and what the data identify.
-
-        Returns
-        -------
-        Explanation
-            Table of quantity, value, low and high. Plots: "phase", "accuracy" (both only where
-            `y_true` was given), "reliance", and "worker_trust" with random effects.
-        """
-        check_is_fitted(self)
-        return explanation_of(self)

@@ -115,7 +115,7 @@ def policy_report(
             at["overlap"],
             threshold=threshold,
             trust=at["trust"],
-            overlap_belief=at["belief"] if recommendation == "probabilistic" else 0.0,
+            overlap_belief=at["belief"],
             recommendation=recommendation,
         )
         return accuracy, policy_cost(policy, np.asarray(at["a"]), np.asarray(threshold), costs)
@@ -260,7 +260,7 @@ def draw_phase(point: Mapping[str, Any], ax: Any) -> Any:
         ai_grid=np.linspace(0.005, max(3 * point["h"], 1.5 * point["a"], 1.0), 181),
         overlap_grid=np.linspace(low, 0.98, 61 if binary else 141),
         trust=point["trust"],
-        overlap_belief=0.0 if binary else point["belief"],
+        overlap_belief=point["belief"],
         recommendation=point["recommendation"],
         overlap_kind="correlation",
     )
@@ -272,13 +272,12 @@ def draw_phase(point: Mapping[str, Any], ax: Any) -> Any:
 def draw_accuracy(point: Mapping[str, Any], ax: Any) -> Any:
     """Human, AI, team and optimum against the AI's capability, at the fitted behaviour."""
     a = np.linspace(0.01, max(3 * point["h"], 1.5 * point["a"], 1.0), 201)
-    binary = point["recommendation"] == "binary"
     team = team_accuracy(
         point["h"],
         a,
         point["overlap"],
         trust=point["trust"],
-        overlap_belief=0.0 if binary else point["belief"],
+        overlap_belief=point["belief"],
         recommendation=point["recommendation"],
     )
     curves = {

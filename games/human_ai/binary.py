@@ -75,35 +75,64 @@ def decision_odds(
     return l0 + 2 * h * x + trust * (given_plus - given_minus)
 
 
+def turning_points(
+    side: int, h: Array, a: Array, trust: Array, belief: Array, l0: Array
+) -> tuple[Array, NDArray[np.intp], Array, Array]:
+    """Where x_H turns the decision after advice `side`; flat arrays.
+
+    The sign changes of L within nine standard deviations of x_H are bracketed on a grid and
+    bisected. Returns the decision for large x_H (1 for +, 0 for -, 1/2 for a tie), and of each sign
+    change the cell, the place, and the decision before it less the one after it.
+    """
+    grid = np.linspace(-1.0, 1.0, 401)[:, None] * (9.0 + h)  # (points, cells)
+    decided = (np.sign(decision_odds(grid, side, h, a, trust, belief, l0)) + 1) / 2
+    point, cell = np.nonzero(decided[1:] != decided[:-1])
+    before = decided[point, cell]
+    left, right = grid[point, cell], grid[point + 1, cell]
+    there = [v[cell] for v in (h, a, trust, belief, l0)]
+    for _ in range(55):
+        middle = (left + right) / 2
+        stays = (np.sign(decision_odds(middle, side, *there)) + 1) / 2 == before
+        left, right = np.where(stays, middle, left), np.where(stays, right, middle)
+    return decided[-1], cell, (left + right) / 2, before - decided[point + 1, cell]
+
+
 def believing_team(h: Array, a: Array, rho: Array, trust: Array, belief: Array, l0: Array) -> Array:
     """P(right) with a believed correlation; flat arrays, h and a positive, |belief| < 1.
 
-    The sign changes of L within nine standard deviations of x_H are bracketed on a grid and
-    bisected. With mass(x) = pi P(x_H <= x, advice | +) - (1 - pi) P(x_H <= x, advice | -), the
-    accuracy is P(advice | -) (1 - pi) plus the mass of the stretches decided +.
+    With mass(x) = pi P(x_H <= x, advice | +) - (1 - pi) P(x_H <= x, advice | -), the accuracy is
+    P(advice | -) (1 - pi) plus the mass of the stretches decided +.
     """
     c, _, _ = advice_odds(a, l0)
     pi = 1 / (1 + np.exp(-l0))
-    grid = np.linspace(-1.0, 1.0, 401)[:, None] * (9.0 + h)  # (points, cells)
     team = np.zeros(h.shape)
     for side in (1, -1):
-        odds = decision_odds(grid, side, h, a, trust, belief, l0)
-        decided = (np.sign(odds) + 1) / 2  # 1 for +, 0 for -, 1/2 for a tie
-        point, cell = np.nonzero(decided[1:] != decided[:-1])
-        left, right = grid[point, cell], grid[point + 1, cell]
-        there = [v[cell] for v in (h, a, trust, belief, l0)]
-        for _ in range(55):
-            middle = (left + right) / 2
-            stays = (np.sign(decision_odds(middle, side, *there)) + 1) / 2 == decided[point, cell]
-            left, right = np.where(stays, middle, left), np.where(stays, right, middle)
-        root = (left + right) / 2
-
+        last, cell, root, fall = turning_points(side, h, a, trust, belief, l0)
         R, H, A, C, P = (v[cell] for v in np.broadcast_arrays(rho, h, a, c, pi))
         mass = P * orthant(root - H, side * (A - C), -side * R)
         mass = mass - (1 - P) * orthant(root + H, -side * (A + C), -side * R)
-        np.add.at(team, cell, (decided[point, cell] - decided[point + 1, cell]) * mass)
+        np.add.at(team, cell, fall * mass)
 
         given_plus, given_minus = ndtr(side * (a - c)), ndtr(-side * (a + c))
-        team += (1 - pi) * given_minus
-        team += decided[-1] * (pi * given_plus - (1 - pi) * given_minus)
+        team += (1 - pi) * given_minus + last * (pi * given_plus - (1 - pi) * given_minus)
     return team
+
+
+def believing_part(
+    h: Array, a: Array, rho: Array, trust: Array, belief: Array, low: Array, high: Array
+) -> Array:
+    """P(right, low < x_A <= high | y = +1) with a believed correlation and an even prior.
+
+    Flat arrays, h and a positive, |belief| < 1.
+    """
+    part = np.zeros(h.shape)
+    for side, bottom, top in (
+        (1, np.maximum(low, 0.0), np.maximum(high, 0.0)),
+        (-1, np.minimum(low, 0.0), np.minimum(high, 0.0)),
+    ):
+        last, cell, root, fall = turning_points(side, h, a, trust, belief, np.zeros(h.shape))
+        R, H, A, B, T = (v[cell] for v in (rho, h, a, bottom, top))
+        stretch = orthant(root - H, T - A, R) - orthant(root - H, B - A, R)
+        np.add.at(part, cell, fall * stretch)
+        part += last * (ndtr(top - a) - ndtr(bottom - a))
+    return part

@@ -1,7 +1,8 @@
 r"""Ways to deploy an AI, and what each is worth, for an even prior.
 
 With log-odds advice the worker decides by V = w_H x_H + w_A x_A > 0, and (V, x_A) is bivariate
-normal; with binary advice by x_H > t(advice). A policy that asks whether |l_A| > c splits x_A at
+normal; with binary advice by x_H > t(advice), or, believing in an overlap, by which stretch of
+x_H it is in. A policy that asks whether |l_A| > c splits x_A at
 c / 2a and its mirror image. So every policy's accuracy is a sum of orthants Phi2.
 """
 
@@ -12,8 +13,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
+from equipoise.blocks import iter_blocks
+
 from .accuracy import checked, evidence_weights
-from .binary import thresholds
+from .binary import believing_part, thresholds
 from .bivariate import orthant
 from .checks import choice, within
 from .fusion import fused_capability
@@ -45,6 +48,18 @@ def assisted(
     h: Array, a: Array, rho: Array, trust: Array, belief: Array, binary: bool
 ) -> Callable[[Array, Array], Array]:
     """P(right with advice, low < x_A <= high | y = +1) as a function of the two ends."""
+    if binary and np.any(belief):
+        believed = np.where((h == 0) | (a == 0), 0.0, belief)
+
+        def believing(low: Array, high: Array) -> Array:
+            parts = np.broadcast_arrays(h, a, rho, trust, believed, low, high)
+            shape, flat = parts[0].shape, [np.ascontiguousarray(v).ravel() for v in parts]
+            value = np.empty(flat[0].size)
+            for block in iter_blocks(value.size, bytes_per_item=401 * 8 * 12):
+                value[block] = believing_part(*(v[block] for v in flat))
+            return value.reshape(shape)
+
+        return believing
     if binary:
         _, t_plus, t_minus = thresholds(h, a, trust, np.zeros(()))
 
@@ -87,7 +102,7 @@ def policy_accuracy(
     threshold : float or ndarray, default=0.0
         c in |l_A| > c, at least 0; read by the policies that have one.
     trust, overlap_belief, recommendation
-        As in `team_accuracy`; binary advice without overlap belief.
+        As in `team_accuracy`.
 
     Returns
     -------
@@ -108,10 +123,6 @@ def policy_accuracy(
     choice(policy, "policy", tuple(POLICIES))
     binary = choice(recommendation, "recommendation", ("probabilistic", "binary")) == "binary"
     H, A, rho, tau, belief, _ = checked(h, a, overlap, trust, overlap_belief, "correlation", 0.5)
-    if binary and belief.any():
-        raise ValueError(
-            "overlap_belief: policies with binary advice are computed under neglect; allowed: 0"
-        )
     c = within(threshold, "threshold", 0.0)
     H, A, rho, tau, belief, c = np.broadcast_arrays(H, A, rho, tau, belief, c)
     everything = np.full(A.shape, np.inf)

@@ -3,6 +3,7 @@
 import math
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from equipoise.datasets import make_human_ai_trials
 from equipoise.estimators import HumanAITeamModel, fit_from_counts
+from equipoise.estimators.human_ai.evidence import log_odds_evidence
 from equipoise.estimators.human_ai.fitting import (
     Trials,
     fit_pooled,
@@ -47,8 +49,6 @@ def trials_of(X, y, V=None, r=1.0, w=None):
         V,
         np.asarray(y, dtype=float),
         np.ones(n) if w is None else w,
-        0.0,
-        None,
     )
 
 
@@ -61,15 +61,10 @@ def small(**options):
 
 
 def test_reference_probabilities():
+    l_h, l_a = np.array([-1, 0.5, 2]), np.array([2, -1.5, 0.3])
+    human, ai, *_ = log_odds_evidence(l_h, l_a, np.full(3, 1.5), 0.2, False)
     p = choice_probability(
-        np.array([-1, 0.5, 2]),
-        np.array([2, -1.5, 0.3]),
-        np.full(3, 1.5),
-        log_trust=np.log(0.25),
-        noise_scale=1.2,
-        bias=-0.1,
-        belief=0.2,
-        lapse=0.05,
+        human, ai, log_trust=np.log(0.25), noise_scale=1.2, bias=-0.1, lapse=0.05
     )
     assert p == pytest.approx([0.39866411, 0.48367830, 0.83209363], abs=1e-8)
 
@@ -92,8 +87,12 @@ def test_reference_fit():
     assert model.bias_ == 0
 
 
-def test_kernel_agrees_with_numpy():
-    """Log-likelihood by `choice_probability`; score and information by differences of it."""
+@pytest.mark.parametrize("binary", [False, True])
+def test_kernel_agrees_with_numpy(binary):
+    """Log-likelihood by `choice_probability`; score and information by differences of it.
+
+    For log-odds advice and for a side that is read in the light of x_H.
+    """
     rng = np.random.default_rng(0)
     n, q = 60, 2
     trials = trials_of(
@@ -103,17 +102,23 @@ def test_kernel_agrees_with_numpy():
         rng.uniform(0.5, 2, n),
         rng.uniform(0.5, 2, n),
     )
+    if binary:
+        trials = replace(trials, a=0.6 * trials.r, h=0.6)
     theta = np.array([0.2, 0.3, -0.4, 0.25, 0.3, -1.5, 0.0, 0.0])
 
     def probabilities(t):
+        b, r = np.tanh(t[4]), trials.r
+        human, ai = (1 - b * r) * trials.lh / (1 - b**2), (1 - b / r) * trials.la / (1 - b**2)
+        if binary:  # the log-likelihood ratio of the side, from the conditional normal x_A | x_H, y
+            x, side, c = trials.lh / 1.2, np.sign(trials.la), np.sqrt(1 - b**2)
+            given = [ndtr(side * (y * 0.6 * r + b * (x - y * 0.6)) / c) for y in (1, -1)]
+            human, ai = trials.lh, np.log(given[0] / given[1])
         return choice_probability(
-            trials.lh,
-            trials.la,
-            trials.r,
+            human,
+            ai,
             log_trust=trials.V @ t[2:4],
             noise_scale=np.exp(t[1]),
             bias=t[0],
-            belief=np.tanh(t[4]),
             lapse=expit(t[5]),
         )
 
@@ -667,7 +672,10 @@ def test_prediction_with_several_systems():
         ({"cov": "cluster"}, {}, "groups: got None; cov='cluster'"),
         ({"cov": "cluster"}, {"groups": np.zeros(1600)}, "groups: got one worker"),
         ({"overlap_belief": 0.3}, {}, "reads the relative capability"),
-        ({"overlap_belief": 0.3, "recommendation": "binary"}, {}, "allowed with recommendation="),
+        ({"overlap_belief": 0.3, "recommendation": "binary"}, {}, "reads both capabilities"),
+        ({"penalty": "firth", "alpha": 1.0}, {}, "alpha: got 1.0; allowed with penalty='firth'"),
+        ({"penalty": "firth", "lapse": "fit"}, {}, "lapse: got 'fit'; allowed with penalty="),
+        ({"random_effects": "item"}, {}, "random_effects: got 'item'; allowed with mode="),
         ({"n_choices": 4}, {}, "fit_from_counts"),
         ({"mode": "latent"}, {}, "y_true: got None"),
         ({}, {"y_true": np.zeros(1600, dtype=int)}, "y_true: got one class"),
@@ -679,11 +687,6 @@ def test_prediction_with_several_systems():
         ({"human_col": "me"}, {}, "human_col: got 'me'"),
         ({"ai_col": 0}, {}, "the same column"),
         ({"lapse": 1.0}, {}, "lapse"),
-        (
-            {"cov": "bootstrap", "random_effects": "trust"},
-            {"groups": np.repeat(np.arange(40), 40)},
-            "cov='bootstrap' isn't available",
-        ),
         ({"relative_capability": 0.0}, {}, "relative_capability"),
     ],
 )
@@ -730,11 +733,10 @@ def test_score_of_a_population_is_the_slope_of_its_likelihood():
     def integrals(t):
         return worker_integrals(
             starts,
-            *trials.arrays,
+            *trials.arrays(np.tanh(t[4]), True),
             t[0],
             np.exp(t[1]),
             t[2:4].copy(),
-            np.tanh(t[4]),
             expit(t[5]),
             np.exp(t[6]),
             np.exp(t[7]),

@@ -494,7 +494,7 @@ def test_other_errors():
     with pytest.raises(ValueError, match="policy: got 'guess'"):
         policy_accuracy("guess", 1, 1, 0)
     with pytest.raises(ValueError, match="overlap_belief"):
-        policy_accuracy("assist", 1, 1, 0, overlap_belief=0.2, recommendation="binary")
+        policy_accuracy("assist", 1, 1, 0, overlap_belief=1.2, recommendation="binary")
     with pytest.raises(ValueError, match=r"prior: got 0\.6"):
         human_accuracy(1, prior=0.6, n_choices=3)
 
@@ -508,3 +508,28 @@ def test_large_arrays_are_split():
         whole = team_accuracy(h, a, 0.3, **options)
         with sklearn.config_context(working_memory=0.01):
             np.testing.assert_array_equal(team_accuracy(h, a, 0.3, **options), whole)
+
+
+@pytest.mark.parametrize("policy", ["assist", "assist_confident", "defer_assist"])
+def test_policies_of_believing_workers_with_binary_advice(policy):
+    """Always assisting is the team; all by 400,000 simulated trials, five standard errors."""
+    h, a, rho, tau, belief, c = 0.6, 0.9, 0.3, 1.4, 0.45, 1.0
+    options = {"trust": tau, "overlap_belief": belief, "recommendation": "binary"}
+    value = policy_accuracy(policy, h, a, rho, threshold=c, **options)
+    if policy == "assist":
+        assert value == pytest.approx(team_accuracy(h, a, rho, **options), abs=1e-12)
+    rng = np.random.default_rng(0)
+    n = 400_000
+    y = rng.choice([-1.0, 1.0], n)
+    e, other = rng.standard_normal((2, n))
+    x_h, x_a = y * h + e, y * a + rho * e + np.sqrt(1 - rho**2) * other
+    s, side = np.sqrt(1 - belief**2), np.sign(x_a)
+    given = [ndtr(side * (t * a + belief * (x_h - t * h)) / s) for t in (1, -1)]
+    with_advice = np.sign(2 * h * x_h + tau * np.log(given[0] / given[1]))
+    confident = np.abs(2 * a * x_a) > c
+    decision = {
+        "assist": with_advice,
+        "assist_confident": np.where(confident, with_advice, np.sign(x_h)),
+        "defer_assist": np.where(confident, side, with_advice),
+    }[policy]
+    assert np.mean(decision == y) == pytest.approx(value, abs=5 * 0.5 / n**0.5)
