@@ -22,7 +22,9 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "plot_policy",
             "solution_path",
             "solve_lemm",
+            "solve_lemm_batch",
         ],
+        "equations.layer": ["LEMMLayer"],
         "human_ai": [
             "REGIME_NAMES",
             "PhaseDiagram",

@@ -1,5 +1,6 @@
 """Linear equations with min and max operators: problems, classes, solvers, certificates."""
 
+from .batch import solve_lemm_batch
 from .certificates import certify
 from .classes import LEMMClass, classify_lemm
 from .conversions import halting_transform
@@ -31,4 +32,5 @@ __all__ = [
     "plot_policy",
     "solution_path",
     "solve_lemm",
+    "solve_lemm_batch",
 ]

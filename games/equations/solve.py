@@ -20,7 +20,7 @@ from .simple_policy_iteration import SimplePolicyIteration
 from .solver import BoundedGap, LEMMSolver, Run, check_problem
 from .value_iteration import ValueIteration
 
-__all__ = ["solve_lemm"]
+__all__ = ["check_uniqueness", "solve_lemm"]
 
 METHODS = {
     "value_iteration": ValueIteration,
@@ -58,6 +58,30 @@ def sweeping_solver(found: LEMMClass, tol: float) -> ValueIteration:
     return ValueIteration(scheme, tol=tol, check_every="auto", max_iter=SWEEPS)
 
 
+def check_uniqueness(problem: LEMM, rng: np.random.RandomState) -> LEMMClass:
+    """The class of a system, unless it is refuted that solutions are unique.
+
+    Raises
+    ------
+    LEMMNotUniqueError
+        With the policies that refute it.
+    """
+    found = classify_quickly(problem)
+    if found.weights is not None:
+        return found
+    found = classify_lemm(problem, ENUMERATED, rng)
+    if found.w_property is False:
+        policies = found.refuting_policy or ()
+        shown = " and ".join(np.array2string(policy, threshold=20) for policy in policies)
+        what = "is singular" if len(policies) == 1 else "have determinants of opposite signs"
+        raise LEMMNotUniqueError(
+            f"the solution isn't unique for all offsets: {shown} {what}; for a process that may "
+            "never end, give terminal= states, a discount, or use halting_transform",
+            policies,
+        )
+    return found
+
+
 def solve_automatically(
     problem: LEMM, tol: float, rng: np.random.RandomState, n_jobs: int | None
 ) -> tuple[str, LEMMClass, Run]:
@@ -73,16 +97,7 @@ def solve_automatically(
                 return f"value_iteration ({solver.scheme})", found, run
             return "policy_iteration", found, solve_halting(problem, found, x=run.value)
         return "policy_iteration", found, solve_halting(problem, found)
-    found = classify_lemm(problem, ENUMERATED, rng)
-    if found.w_property is False:
-        policies = found.refuting_policy or ()
-        shown = " and ".join(np.array2string(policy, threshold=20) for policy in policies)
-        what = "is singular" if len(policies) == 1 else "have determinants of opposite signs"
-        raise LEMMNotUniqueError(
-            f"the solution isn't unique for all offsets: {shown} {what}; for a process that may "
-            "never end, give terminal= states, a discount, or use halting_transform",
-            policies,
-        )
+    found = check_uniqueness(problem, rng)
     return "components", found, solve_by_components(problem, rng, n_jobs)
 
 
