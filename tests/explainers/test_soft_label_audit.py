@@ -78,6 +78,22 @@ def test_contrasts_add_up(audited: SoftLabelAudit) -> None:
     assert all(abs(sum(contrast.values())) < 1e-12 for contrast in CONTRASTS.values())
 
 
+def test_number_of_seeds_may_be_a_numpy_integer() -> None:
+    X, y, votes = items(150)
+    runs = [
+        SoftLabelAudit(
+            SoftLabelClassifier(LogisticRegression()),
+            arms=["hard_orig", "soft_human"],
+            seeds=seeds,
+            strata=(0, 1),
+            n_bootstrap=0,
+            random_state=0,
+        ).fit(X, y, votes)
+        for seeds in (2, np.int64(2))
+    ]
+    pd.testing.assert_frame_equal(runs[0].results_, runs[1].results_)
+
+
 def test_intervals_over_seeds_are_those_of_the_t_test(audited: SoftLabelAudit) -> None:
     rows = audited.effects_.set_index(["effect", "stratum", "reference", "metric"])
     row = rows.loc[("soft at human mode", "all", "soft", "kl")]
