@@ -155,6 +155,8 @@ class HumanAITeamModel(TeamAnswers, ClassifierMixin, BaseEstimator):
     .. [2] J. C. Pinheiro and D. M. Bates (1995). "Approximations to the log-likelihood function in
        the nonlinear mixed-effects model". Journal of Computational and Graphical Statistics 4(1),
        12-35.
+    .. [3] D. Firth (1993). "Bias reduction of maximum likelihood estimates". Biometrika 80(1),
+       27-38.
 
     Examples
     --------
