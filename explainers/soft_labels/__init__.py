@@ -1,6 +1,6 @@
 """Human soft labels: targets, arms, aggregation, calibration, alignment, cartography, audit."""
 
-from .aggregation import WAWA, DawidSkene, MajorityVote, VoteShare
+from .aggregation import WAWA, MajorityVote, VoteShare
 from .alignment import (
     entropy_error,
     expected_brier,
@@ -17,6 +17,7 @@ from .audit_report import AuditReport
 from .budget import annotation_budget_curve
 from .calibration import brier_decomposition, calibration_error, reliability_curve
 from .cartography import DatasetCartography
+from .dawid_skene import DawidSkene
 from .dynamics import TrainingDynamics
 from .targets import as_soft_labels
 

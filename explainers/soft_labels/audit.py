@@ -228,7 +228,9 @@ class SoftLabelAudit(BaseEstimator):
         rng = check_random_state(self.random_state)
         split_seed, arm_seed, bootstrap_seed = (int(s) for s in rng.randint(2**31 - 1, size=3))
         drawn = (
-            rng.randint(2**31 - 1, size=self.seeds) if isinstance(self.seeds, Integral) else self.seeds
+            rng.randint(2**31 - 1, size=self.seeds)
+            if isinstance(self.seeds, Integral)
+            else self.seeds
         )
         seeds = [int(s) for s in drawn]
 

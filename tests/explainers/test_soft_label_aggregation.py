@@ -93,6 +93,18 @@ def test_em_agrees_with_loops(dense: np.ndarray, eta: float, n_iter: int) -> Non
         assert (np.diff(model.log_likelihoods_) >= -1e-9).all()
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_products_below_the_smallest_float_are_formed_from_logarithms() -> None:
+    """1500 guesses a task: each class's probability is about 3^-1500, which is 0 as a product."""
+    dense = np.random.default_rng(0).integers(3, size=(4, 1500))
+    model = DawidSkene(max_iter=2, tol=0, smoothing=0.5).fit(dense, form="dense")
+    T, confusion, _, history = reference_em(dense, 2, 0.5)
+    assert model.log_likelihood_ < -4000
+    np.testing.assert_allclose(model.log_likelihoods_, history, rtol=1e-12)
+    np.testing.assert_allclose(model.probas_, T, atol=1e-9)
+    np.testing.assert_allclose(model.worker_confusion_, confusion, atol=1e-9)
+
+
 @settings(deadline=None, max_examples=25)
 @given(crowds(), st.integers(0, 10**6))
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
