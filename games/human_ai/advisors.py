@@ -1,8 +1,9 @@
 r"""Several advisors at once: m sources of evidence x_j = y c_j + e_j.
 
-The errors have correlation matrix R; as log-odds the sources are l_j = 2 c_j x_j. Someone who neglects the overlap and trusts source j by tau_j
-decides by the sign of sum_j tau_j l_j, so with v_j = tau_j c_j the accuracy is
-Phi(v . c / sqrt(v' R v)). The optimal fusion weighs x by R^{-1} c: Phi(sqrt(c' R^{-1} c)).
+The errors have correlation matrix R; as log-odds the sources are l_j = 2 c_j x_j. Someone who
+neglects the overlap and trusts source j by tau_j decides by the sign of sum_j tau_j l_j, so with
+v_j = tau_j c_j the accuracy is Phi(v . c / sqrt(v' R v)). The optimal fusion weighs x by R^{-1} c:
+Phi(sqrt(c' R^{-1} c)).
 """
 
 import numpy as np

@@ -2,8 +2,8 @@ r"""How many decisions it takes to tell the region of a deployment, before they 
 
 At given r and rho (log-odds advice, even prior, neglect) a region ends at one value of trust:
 
-    r < 1: impairment for tau > 2 (1 - rho / r) / (1 - r^2), where rho < r (else for every tau > 0),
-    r > 1: automation for tau < (r^2 - 1) / (2 r^2 (1 - rho r)), where rho r < 1 (else for every tau).
+    r < 1: impairment for tau > 2 (1 - rho / r) / (1 - r^2), where rho < r (else for all tau > 0),
+    r > 1: automation for tau < (r^2 - 1) / (2 r^2 (1 - rho r)), where rho r < 1 (else for all).
 
 Trust is estimated from P(decide +) = sigmoid(bias + beta (l_H + tau l_A)); its information for one
 decision is an integral over the two normal signals. A two-sided test of level alpha tells tau from
@@ -43,8 +43,8 @@ def boundary_trust(r: ArrayLike, overlap: ArrayLike) -> float | Array:
     float or ndarray
         For r < 1 the trust above which assistance impairs,
         :math:`2 (1 - \rho / r) / (1 - r^2)`, and 0 where it always does. For r > 1 the trust below
-        which the AI alone is better, :math:`(r^2 - 1) / (2 r^2 (1 - \rho r))`, and infinity where it
-        always is. NaN for r = 1, where no trust changes the region.
+        which the AI alone is better, :math:`(r^2 - 1) / (2 r^2 (1 - \rho r))`, and infinity where
+        it always is. NaN for r = 1, where no trust changes the region.
 
     Raises
     ------
