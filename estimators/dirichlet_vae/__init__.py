@@ -4,11 +4,12 @@ from .abundances import FCLSUnmixer, fcls
 from .collapse_path import collapse_path, plot_collapse_path
 from .dirichlet_vae import DirichletBetaVAE
 from .divergence import dirichlet_kl
+from .efficiency import dirichlet_efficiency
 from .matching import EndmemberMatch, abundance_rmse, match_endmembers, spectral_angle
 from .plots import plot_abundance_maps, plot_endmembers, plot_simplex
 from .pure_pixels import nfindr, vca
 from .report import CollapseReport
-from .threshold import collapse_threshold, dirichlet_efficiency
+from .threshold import collapse_threshold
 
 __all__ = [
     "CollapseReport",

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from scipy.special import psi
 from sklearn.model_selection import train_test_split
 
 from equipoise.devices import forked_seed, resolve_device, resolve_dtype
 
 from . import networks, training
-from .choices import endmember_bounds
+from .choices import endmember_bounds, has_closed_form
 from .decoders import HullDecoder, hull_candidates
 from .fitting import Problem, starting_endmembers
+from .posteriors import make_posterior
 
 if TYPE_CHECKING:
     from .dirichlet_vae import DirichletBetaVAE
@@ -26,7 +26,8 @@ def make_encoder(model: "DirichletBetaVAE", D: int, K: int, dtype: Any) -> Any:
     if not isinstance(model.encoder, str):
         return networks.own_copy(model.encoder, dtype)
     sizes = () if model.encoder == "linear" else tuple(model.hidden_layer_sizes)
-    return networks.ConcentrationEncoder(D, K, sizes, model.activation).to(dtype)
+    outputs = K if model.posterior == "dirichlet" else 2 * K
+    return networks.ConcentrationEncoder(D, outputs, sizes, model.activation).to(dtype)
 
 
 def make_decoder(
@@ -34,7 +35,7 @@ def make_decoder(
 ) -> tuple[Any, np.ndarray | None]:
     """The decoder in standardised units, and the rows that an archetypal one may combine."""
     factor = 1 / problem.scale
-    K, mean = len(problem.a), problem.spectrum.mean
+    K = len(problem.a)
 
     def tensor(array: np.ndarray) -> Any:
         return torch.as_tensor(np.ascontiguousarray(array), dtype=dtype)
@@ -42,15 +43,17 @@ def make_decoder(
     if not isinstance(model.decoder, str):
         return networks.own_copy(model.decoder, dtype), None
     if model.decoder == "mlp":
-        D = len(mean)
+        D = problem.spectrum.n_features
         sizes = tuple(model.hidden_layer_sizes)
         return networks.SimplexMLPDecoder(K, D, sizes, model.activation).to(dtype), None
     V = starting_endmembers(model, problem, warm)
     if model.decoder == "logratio":
-        # E log z up to a constant; with psi(a) = psi(a + 1) - 1/a a tiny prior stays finite.
-        centre = psi(problem.a) - psi(problem.a).mean()
-        # A unit step of a log-ratio is about a prior standard deviation of it.
-        spread = np.sqrt(np.mean((1 / problem.a + 1) ** 2))
+        law = make_posterior(model.posterior, problem.a, model.sampler)
+        start = law.parameters_of(torch.zeros(1, law.n_parameters * K, dtype=torch.float64))
+        mean, variance = (moment[0].numpy() for moment in law.log_moments(start))
+        centre = mean - mean.mean()
+        # A unit step of a log-ratio is about a standard deviation of it at the collapsed state.
+        spread = 1 + np.sqrt(variance.mean())
         A = (V - V.mean(axis=1, keepdims=True)) * factor / spread
         return networks.LogRatioDecoder(tensor(A), tensor(centre)), None
     if model.decoder == "archetypal":
@@ -58,7 +61,7 @@ def make_decoder(
         weights = HullDecoder(problem.Y[rows].astype(np.float64)).weights(V)
         logits = np.log(0.99 * weights + 0.01 / len(rows))
         return networks.HullEndmembers(tensor(logits), tensor(problem.Y[rows] * factor)), rows
-    bounds = endmember_bounds(model.decoder, mean)
+    bounds = endmember_bounds(model.decoder, problem.spectrum.mean)
     cuts = [] if bounds is None else [tensor(bound * factor) for bound in bounds]
     return networks.LinearEndmembers(tensor(V * factor), *cuts), None
 
@@ -101,9 +104,10 @@ def fit_adam(
                 beta=problem.beta,
                 noise_variance=problem.noise_variance * factor**2,
                 learn_noise=problem.learn_noise,
+                posterior=model.posterior,
                 sampler=model.sampler,
                 n_mc=model.n_mc,
-                analytic=model.objective != "sampled",
+                analytic=model.objective != "sampled" and has_closed_form(model),
             )
             net = training.make_net(module, plan, batch_seed, list(model.callbacks or []))
         if not net.initialized_:

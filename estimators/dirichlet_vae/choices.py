@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .families import FamilyFacts
 from .spectrum import DataSpectrum
 from .threshold import threshold_of
 
@@ -15,6 +16,7 @@ __all__ = [
     "LINEAR_DECODERS",
     "check_modules",
     "endmember_bounds",
+    "has_closed_form",
     "noise_floor",
     "resolve_beta",
     "resolve_init",
@@ -36,7 +38,7 @@ def is_named(value: Any, *names: str) -> bool:
 
 
 def check_modules(model: "DirichletBetaVAE") -> None:
-    """Decoder and encoder are known names, else torch modules; the decoder has the objective."""
+    """Decoder and encoder are known names, else torch modules; objective and sampler fit them."""
     for name, allowed in (("decoder", DECODERS), ("encoder", ENCODERS)):
         value = getattr(model, name)
         if is_named(value, *allowed):
@@ -49,12 +51,22 @@ def check_modules(model: "DirichletBetaVAE") -> None:
         raise ValueError(
             f"{name}={value!r} is not allowed; allowed: {list(allowed)} or a torch nn.Module"
         )
-    closed_form = is_named(model.decoder, *LINEAR_DECODERS, "logratio")
-    if model.objective == "analytic" and not closed_form:
+    if model.objective == "analytic" and not has_closed_form(model):
         raise ValueError(
-            f"objective='analytic' has no closed form for decoder={model.decoder!r}; "
-            "allowed: 'auto', 'sampled'"
+            f"objective='analytic' has no closed form for decoder={model.decoder!r} with "
+            f"posterior={model.posterior!r}; allowed: 'auto', 'sampled'"
         )
+    if model.posterior != "dirichlet" and model.sampler != "implicit":
+        raise ValueError(
+            f"sampler={model.sampler!r} draws Dirichlet codes, but posterior={model.posterior!r} "
+            "has its own; allowed with it: 'implicit'"
+        )
+
+
+def has_closed_form(model: "DirichletBetaVAE") -> bool:
+    """Whether the expected error needs no samples."""
+    linear = is_named(model.decoder, *LINEAR_DECODERS) and model.posterior == "dirichlet"
+    return linear or is_named(model.decoder, "logratio")
 
 
 def resolve_solver(model: "DirichletBetaVAE", n_samples: int) -> str:
@@ -62,6 +74,7 @@ def resolve_solver(model: "DirichletBetaVAE", n_samples: int) -> str:
     needs_network = {
         f"decoder={model.decoder!r}": not is_named(model.decoder, *LINEAR_DECODERS),
         f"encoder={model.encoder!r}": not is_named(model.encoder, "auto", "none"),
+        f"posterior={model.posterior!r}": model.posterior != "dirichlet",
         "objective='sampled'": model.objective == "sampled",
         "callbacks": bool(model.callbacks),
         "early_stopping=True": model.early_stopping,
@@ -150,13 +163,14 @@ def resolve_init(model: "DirichletBetaVAE", mean: np.ndarray, K: int) -> str | n
 
 
 def thresholds_of(
-    decoder: Any, spectrum: DataSpectrum, a: np.ndarray, noise: float | str
+    decoder: Any, spectrum: DataSpectrum, family: FamilyFacts, noise: float | str
 ) -> tuple[float, float]:
     """Threshold that "auto" refers to, and the one above which an active state is metastable."""
-    flexible = float(threshold_of(spectrum, a, noise, "flexible", None))
+    flexible = float(threshold_of(spectrum, family, noise, "flexible", None))
     if is_named(decoder, "logratio"):
-        return flexible, flexible
-    local = float(threshold_of(spectrum, a, noise, "local", None))
+        exact = flexible / family.flexible_efficiency * family.logratio_efficiency
+        return exact, exact
+    local = float(threshold_of(spectrum, family, noise, "local", None))
     return local, local if is_named(decoder, *LINEAR_DECODERS) else flexible
 
 
@@ -172,7 +186,7 @@ def resolve_beta(model: "DirichletBetaVAE", beta_c: float, ceiling: float) -> fl
     if beta_c < ceiling:
         warnings.warn(
             f"beta='auto' takes the threshold of a linear decoder; that of "
-            f"decoder={model.decoder!r} lies between it and lambda_1 / sigma^2, so that beta is "
+            f"decoder={model.decoder!r} lies between it and {ceiling:.3g}, so that beta is "
             f"between {beta_c / ceiling * model.beta_ratio:.3g} and {model.beta_ratio:.3g} times "
             "the true one",
             UserWarning,

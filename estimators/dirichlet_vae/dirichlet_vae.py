@@ -13,26 +13,16 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    _fit_context,
-)
-from sklearn.utils import check_random_state
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from .abundances import check_simplex
-from .choices import resolve_noise
-from .divergence import dirichlet_kl
+from .coding import CodingMixin
+from .diagnosis import DiagnosisMixin
+from .families import FAMILIES
 from .fitting import fit_model
-from .inference import decode, infer, report_on, spectrum_of
-from .information import information_between, log_codes
-from .report import CollapseReport
-from .spectrum import data_spectrum
-from .threshold import KINDS, check_rows, collapse_threshold, densify, threshold_of
+from .threshold import densify
 
 __all__ = ["DirichletBetaVAE"]
 
@@ -44,7 +34,7 @@ def can_stream(model: "DirichletBetaVAE") -> bool:
     return True
 
 
-class DirichletBetaVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class DirichletBetaVAE(CodingMixin, DiagnosisMixin, BaseEstimator):
     """Dirichlet beta-VAE: explains rows as mixtures, with beta given relative to its collapse.
 
     Parameters
@@ -67,15 +57,18 @@ class DirichletBetaVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     encoder : {"auto", "linear", "mlp", "none"} or nn.Module, default="auto"
         "none": each row's posterior is found by Newton's method (variational EM). A module returns
         offsets of log g from log alpha, (batch, n_components). "auto": "none" under variational EM,
-        else "mlp".
+        else "mlp". Posteriors other than "dirichlet" have two offsets a component.
     hidden_layer_sizes : sequence of int, default=(64,)
         Hidden widths of the perceptrons.
     activation : {"relu", "tanh", "gelu", "elu"}, default="relu"
         Their activation.
-    posterior : {"dirichlet"}, default="dirichlet"
-        Family of q(z|x).
+    posterior : {"dirichlet", "softmax_normal", "weibull"}, default="dirichlet"
+        Family of q(z|x). "softmax_normal": softmax of independent normal variables, with the
+        Laplace approximation of the Dirichlet law as prior. "weibull": normalised Weibull
+        variables, with the divergence from Gamma variables. Both need solver="adam", sample
+        unless decoder="logratio", and have thresholds of their own.
     sampler : {"implicit", "gamma_icdf"}, default="implicit"
-        How codes are drawn where the decoder needs samples.
+        How Dirichlet codes are drawn where they must be.
     n_mc : int, default=1
         Samples a row in training, where the decoder needs them.
     objective : {"auto", "analytic", "sampled"}, default="auto"
@@ -155,7 +148,7 @@ class DirichletBetaVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     kl_ : float
         Mean divergence of the training rows' posteriors from the prior.
     collapsed_ : bool
-        Whether that is below 1e-3.
+        Whether that is within 1e-3 of what the collapsed state has.
     n_active_directions_ : int
         Directions of the code with more than 1% of the prior's variance.
     net_ : skorch.NeuralNet
@@ -204,7 +197,7 @@ class DirichletBetaVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         "encoder": "no_validation",
         "hidden_layer_sizes": ["array-like"],
         "activation": [StrOptions({"relu", "tanh", "gelu", "elu"})],
-        "posterior": [StrOptions({"dirichlet"})],
+        "posterior": [StrOptions(set(FAMILIES))],
         "sampler": [StrOptions({"implicit", "gamma_icdf"})],
         "n_mc": [Interval(Integral, 1, None, closed="left")],
         "objective": [StrOptions({"auto", "analytic", "sampled"})],
@@ -383,300 +376,6 @@ class DirichletBetaVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     @property
     def _n_features_out(self) -> int:
         return len(self.concentration_)
-
-    def predict_concentration(self, X: npt.ArrayLike) -> np.ndarray:
-        """Concentrations of each row's posterior.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-            g > 0, in float64.
-        """
-        check_is_fitted(self)
-        return np.exp(infer(self, self._check_X(X, reset=False))[0])
-
-    def transform(self, X: npt.ArrayLike) -> np.ndarray:
-        """Posterior means of the code: proportions of the components.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; each is treated by itself.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-            Rows on the simplex, in the dtype of X.
-        """
-        check_is_fitted(self)
-        X = self._check_X(X, reset=False)
-        g = np.exp(infer(self, X)[0])
-        return (g / g.sum(axis=1, keepdims=True)).astype(X.dtype, copy=False)
-
-    def inverse_transform(self, Z: npt.ArrayLike) -> np.ndarray:
-        """Decode codes.
-
-        Parameters
-        ----------
-        Z : array-like of shape (n_samples, n_components)
-            Rows on the simplex, to 1e-6.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-            The decoder's means.
-
-        Raises
-        ------
-        ValueError
-            If a row isn't on the simplex.
-        """
-        check_is_fitted(self)
-        return decode(self, check_simplex(Z, len(self.concentration_)))
-
-    def reconstruct(self, X: npt.ArrayLike) -> np.ndarray:
-        """Decode the posterior means of rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-            Reconstructions.
-        """
-        check_is_fitted(self)
-        X = self._check_X(X, reset=False)
-        g = np.exp(infer(self, X)[0])
-        return decode(self, g / g.sum(axis=1, keepdims=True)).astype(X.dtype, copy=False)
-
-    def elbo(
-        self, X: npt.ArrayLike, beta: float | None = None, reduce: bool = True
-    ) -> float | np.ndarray:
-        """Minus the objective L_beta, in nats; a lower bound of log p(x) where beta is at least 1.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-        beta : float, optional
-            Weight of the divergence; None takes `beta_`. The posteriors stay those of `beta_`.
-        reduce : bool, default=True
-            Whether to average over the rows.
-
-        Returns
-        -------
-        float or ndarray of shape (n_samples,)
-            The mean, or one number a row.
-
-        Raises
-        ------
-        ValueError
-            If beta is negative or not finite.
-        """
-        check_is_fitted(self)
-        weight: Any = self.beta_ if beta is None else beta
-        if not (isinstance(weight, Real) and 0 <= float(weight) < np.inf):
-            raise ValueError(f"beta={beta!r} is not allowed; allowed: a number of at least 0")
-        log_g, error = infer(self, self._check_X(X, reset=False))
-        sigma2 = self.noise_variance_
-        constant = len(self.mean_) / 2 * np.log(2 * np.pi * sigma2)
-        kl = np.asarray(dirichlet_kl(np.exp(log_g), self.concentration_))
-        rows = -(error / (2 * sigma2) + constant + float(weight) * kl)
-        return float(rows.mean()) if reduce else rows
-
-    def score(self, X: npt.ArrayLike, y: Any = None) -> float:
-        """Mean evidence lower bound at beta = 1: comparable over beta, not over `noise_variance_`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-        y : object
-            Not used.
-
-        Returns
-        -------
-        float
-            Nats per row; higher is better.
-        """
-        return float(self.elbo(X, beta=1.0))
-
-    def sample(
-        self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw codes from the prior, and rows.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of rows.
-        random_state : int, RandomState or None, default=None
-            Seed.
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-            Decoded codes with noise of variance `noise_variance_`.
-        Z : ndarray of shape (n_samples, n_components)
-            The codes.
-
-        Raises
-        ------
-        ValueError
-            If n_samples isn't a positive integer.
-        """
-        check_is_fitted(self)
-        if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(f"n_samples={n_samples!r} is not allowed; allowed: at least 1")
-        rng = check_random_state(random_state)
-        log_a = np.log(self.concentration_)[None]
-        Z = np.exp(log_codes(log_a, int(n_samples), rng)[0])
-        Z /= Z.sum(axis=1, keepdims=True)
-        X = decode(self, Z)
-        return X + np.sqrt(self.noise_variance_) * rng.standard_normal(X.shape), Z
-
-    def latent_traversal(
-        self, component: int, n_steps: int = 11, start: npt.ArrayLike | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Decode codes on the line from a point of the simplex to a vertex.
-
-        Parameters
-        ----------
-        component : int
-            Vertex at the end of the line.
-        n_steps : int, default=11
-            Points on the line, at least 2.
-        start : array-like of shape (n_components,), optional
-            Where it begins; None takes the prior's mean.
-
-        Returns
-        -------
-        X : ndarray of shape (n_steps, n_features)
-            Decoded codes.
-        Z : ndarray of shape (n_steps, n_components)
-            The codes.
-
-        Raises
-        ------
-        ValueError
-            If the component doesn't exist, n_steps < 2, or the start isn't on the simplex.
-        """
-        check_is_fitted(self)
-        K = len(self.concentration_)
-        if not (isinstance(component, Integral) and 0 <= component < K):
-            raise ValueError(f"component={component!r} is not allowed; allowed: 0 to {K - 1}")
-        if not (isinstance(n_steps, Integral) and n_steps >= 2):
-            raise ValueError(f"n_steps={n_steps!r} is not allowed; allowed: at least 2")
-        a = self.concentration_
-        origin = a / a.sum() if start is None else check_simplex(np.atleast_2d(start), K)[0]
-        t = np.linspace(0, 1, n_steps)[:, None]
-        Z = (1 - t) * origin + t * np.eye(K)[component]
-        return decode(self, Z), Z
-
-    def collapse_threshold(
-        self, X: npt.ArrayLike | None = None, kind: str = "local"
-    ) -> float | np.ndarray:
-        """The beta at which the code collapses; with X also before any fit.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features), optional
-            Data to take it from; None takes the training data.
-        kind : {"local", "flexible", "certificate", "spectrum"}, default="local"
-            As for `equipoise.estimators.collapse_threshold`.
-
-        Returns
-        -------
-        float or ndarray of shape (min(n_components - 1, n_features),)
-            The threshold, or those of all directions.
-        """
-        if kind not in KINDS:
-            raise ValueError(f"kind={kind!r} is not allowed; allowed: {list(KINDS)}")
-        if X is None:
-            check_is_fitted(self)
-            return threshold_of(
-                spectrum_of(self),
-                self.concentration_,
-                self._collapsed_noise,
-                kind,
-                self._diameter2,
-            )
-        noise: Any = self.noise_variance
-        if noise == "auto":
-            spectrum = data_spectrum(check_rows(X), self.n_components)
-            noise = resolve_noise(noise, self.n_components, spectrum)
-        return collapse_threshold(
-            X,
-            self.n_components,
-            concentration=self.concentration,
-            noise_variance=noise,
-            kind=kind,
-        )
-
-    def mutual_information(
-        self,
-        X: npt.ArrayLike,
-        n_samples: int = 16,
-        max_rows: int = 2000,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> float:
-        """Estimate of the information between rows and codes, biased downward.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-        n_samples : int, default=16
-            Codes drawn a row.
-        max_rows : int, default=2000
-            Rows used at most; the estimate can't exceed the logarithm of their number.
-        random_state : int, RandomState or None, default=0
-            Seed of the rows and codes drawn.
-
-        Returns
-        -------
-        float
-            Nats.
-
-        Raises
-        ------
-        ValueError
-            If a number is below 1.
-        """
-        for name, value in (("n_samples", n_samples), ("max_rows", max_rows)):
-            if not (isinstance(value, Integral) and value >= 1):
-                raise ValueError(f"{name}={value!r} is not allowed; allowed: at least 1")
-        check_is_fitted(self)
-        log_g, _ = infer(self, self._check_X(X, reset=False))
-        rng = check_random_state(random_state)
-        return information_between(log_g, int(n_samples), int(max_rows), rng)
-
-    def explain(self, X: npt.ArrayLike | None = None) -> CollapseReport:
-        """How far the model is from collapse, and what its code carries.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features), optional
-            Rows to judge; None takes the training data.
-
-        Returns
-        -------
-        CollapseReport
-            Thresholds and beta are those of the training data.
-        """
-        check_is_fitted(self)
-        if X is None:
-            return self.report_
-        X = self._check_X(X, reset=False)
-        return report_on(self, X, np.full(len(X), 1 / len(X)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -15,11 +15,13 @@ from equipoise.blocks import map_blocks
 
 from . import choices
 from .decoders import HullDecoder, Update, bounded_update, hull_candidates, least_squares_update
+from .efficiency import check_concentration
+from .families import FamilyFacts, family_facts
 from .inference import report_on, spectrum_of
 from .initialization import initial_endmembers
 from .report import COLLAPSED_KL
 from .spectrum import DataSpectrum, data_spectrum, squared_diameter
-from .threshold import check_concentration, check_weights, prior_efficiencies
+from .threshold import check_weights
 from .vem import VariationalFit, variational_em
 
 if TYPE_CHECKING:
@@ -165,15 +167,17 @@ def fit_model(model: "DirichletBetaVAE", X: Any, sample_weight: Any, epochs: int
             f"decoder='archetypal' needs n_components={K} rows of positive weight, got {len(used)}"
         )
     spectrum = spectrum_of(model) if goes_on else data_spectrum(used, K, share)
+    threshold_noise: float | str
     if goes_on:
-        noise, threshold_noise = model.noise_variance_, model.noise_variance_
+        noise = threshold_noise = model.noise_variance_
     else:
         noise = choices.resolve_noise(model.noise_variance, K, spectrum)
         threshold_noise = "learned" if model.noise_variance == "learned" else noise
+    family: FamilyFacts = model._family if goes_on else family_facts(model.posterior, a)
     beta_c, ceiling = (
         (model.beta_c_, model._ceiling)
         if goes_on
-        else choices.thresholds_of(model.decoder, spectrum, a, threshold_noise)
+        else choices.thresholds_of(model.decoder, spectrum, family, threshold_noise)
     )
     beta = model.beta_ if goes_on else choices.resolve_beta(model, beta_c, ceiling)
     if not (goes_on and streaming):
@@ -209,7 +213,8 @@ def fit_model(model: "DirichletBetaVAE", X: Any, sample_weight: Any, epochs: int
     model.mean_, model.eigenvalues_ = spectrum.mean, spectrum.eigenvalues
     model.total_variance_ = spectrum.total_variance
     model.beta_, model.beta_c_, model._ceiling = beta, beta_c, ceiling
-    model.rho_ = float(prior_efficiencies(a)[0])
+    model._family = family
+    model.rho_ = float(family.efficiencies[0])
     if not goes_on:
         seen = np.asarray(used, dtype=np.float64)
         model._diameter2 = squared_diameter(seen, spectrum.mean)
@@ -217,5 +222,5 @@ def fit_model(model: "DirichletBetaVAE", X: Any, sample_weight: Any, epochs: int
     model.report_ = report_on(model, used, share)
     model.beta_ratio_ = model.report_.beta_ratio
     model.kl_ = model.report_.kl_mean
-    model.collapsed_ = model.kl_ < COLLAPSED_KL
+    model.collapsed_ = model.kl_ - family.floor < COLLAPSED_KL
     model.n_active_directions_ = model.report_.n_active

@@ -10,7 +10,7 @@ from scipy.special import gammaln, logsumexp
 
 from equipoise.blocks import iter_blocks
 
-__all__ = ["information_between"]
+__all__ = ["information_between", "log_codes"]
 
 
 def log_codes(log_g: np.ndarray, n_samples: int, rng: np.random.RandomState) -> np.ndarray:
@@ -23,12 +23,8 @@ def log_codes(log_g: np.ndarray, n_samples: int, rng: np.random.RandomState) -> 
     return log_w - logsumexp(log_w, axis=2, keepdims=True)
 
 
-def information_between(
-    log_g: np.ndarray, n_samples: int, max_rows: int, rng: np.random.RandomState
-) -> float:
+def information_between(log_g: np.ndarray, n_samples: int, rng: np.random.RandomState) -> float:
     """Estimate of I(x; z) in nats from concentrations log g (n, K) of the rows' posteriors."""
-    if len(log_g) > max_rows:
-        log_g = log_g[rng.choice(len(log_g), max_rows, replace=False)]
     n, K = log_g.shape
     g = np.exp(log_g)
     normaliser = gammaln(g.sum(axis=1)) - gammaln(g).sum(axis=1)

@@ -1,12 +1,9 @@
 """Torch modules of the amortised model: encoder, decoders, and the loss's two terms.
 
-The encoder emits offsets of log g from log alpha, so that a network of zeros is the prior. For
-decoders linear in z the expected squared error is exact; for a decoder linear in the log-ratios c =
-log z - mean(log z) as well, through E log z_k = psi(g_k) - psi(g_0) and Cov(log z) = diag(psi'(g))
-- psi'(g_0). Other decoders see samples: "implicit" draws Gamma(g + 1) variables with implicit
-gradients (Figurnov et al. 2018) and boosts them, ln w = ln Gamma(g + 1) sample + ln(u) / g, so that
-small concentrations don't underflow; "gamma_icdf" is the approximate inverse CDF of Joo et al.
-(2019).
+The encoder emits offsets of the posterior's parameters, so that a network of zeros is the collapsed
+state. For decoders linear in z the expected squared error of a Dirichlet posterior is exact; for a
+decoder linear in the log-ratios c = log z - mean(log z) that of every family is, because c depends
+on independent log w alone. Everything else sees samples.
 """
 
 import copy
@@ -16,6 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+
+from .posteriors import make_posterior
 
 __all__ = [
     "ConcentrationEncoder",
@@ -32,7 +31,6 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
     "gelu": nn.GELU,
     "elu": nn.ELU,
 }
-SAMPLERS = ("implicit", "gamma_icdf")
 
 
 def multilayer(
@@ -52,11 +50,11 @@ def multilayer(
 
 
 class ConcentrationEncoder(nn.Module):
-    """Perceptron from standardised rows to offsets of log g from the prior's log concentration.
+    """Perceptron from standardised rows to offsets of the posterior's parameters.
 
     Parameters
     ----------
-    n_features, n_components : int
+    n_features, n_outputs : int
         Widths of input and output.
     hidden_layer_sizes : sequence of int, default=(64,)
         Hidden widths; empty for a linear encoder.
@@ -74,15 +72,15 @@ class ConcentrationEncoder(nn.Module):
     def __init__(
         self,
         n_features: int,
-        n_components: int,
+        n_outputs: int,
         hidden_layer_sizes: Sequence[int] = (64,),
         activation: str = "relu",
     ) -> None:
         super().__init__()
-        self.layers = multilayer(n_features, hidden_layer_sizes, n_components, activation)
+        self.layers = multilayer(n_features, hidden_layer_sizes, n_outputs, activation)
 
     def forward(self, X: torch.Tensor) -> torch.Tensor:
-        """Offsets (n, n_components) for rows (n, n_features)."""
+        """Offsets (n, n_outputs) for rows (n, n_features)."""
         return self.layers(X)
 
 
@@ -166,7 +164,7 @@ class LogRatioDecoder(nn.Module):
     A : Tensor of shape (n_features, n_components)
         Where the slopes start.
     prior_mean : Tensor of shape (n_components,)
-        E log z under the prior, subtracted so that b is the mean at collapse.
+        E log w at the collapsed state less its mean, subtracted so that b is the mean row there.
     """
 
     prior_mean: torch.Tensor
@@ -182,13 +180,12 @@ class LogRatioDecoder(nn.Module):
         ratio = log_z - log_z.mean(dim=-1, keepdim=True)
         return self.b + (ratio - self.prior_mean) @ self.A.T
 
-    def expected_squared_error(self, Y: torch.Tensor, log_g: torch.Tensor) -> torch.Tensor:
-        """E||y - f(z)||^2 (n,) in closed form."""
-        g = log_g.exp()
-        mean = self.of_log(torch.digamma(g))
+    def expected_squared_error(
+        self, Y: torch.Tensor, mean: torch.Tensor, variance: torch.Tensor
+    ) -> torch.Tensor:
+        """E||y - f(z)||^2 (n,) from moments (n, K) of independent log w."""
         centred = self.A - self.A.mean(dim=1, keepdim=True)
-        spread = torch.polygamma(1, g) @ (centred**2).sum(dim=0)
-        return ((Y - mean) ** 2).sum(dim=1) + spread
+        return ((Y - self.of_log(mean)) ** 2).sum(dim=1) + variance @ (centred**2).sum(dim=0)
 
     def forward(self, Z: torch.Tensor) -> torch.Tensor:
         """Rows (..., n_features) of codes (..., n_components)."""
@@ -223,52 +220,13 @@ class SimplexMLPDecoder(nn.Module):
         return self.layers(Z)
 
 
-def dirichlet_divergence(log_g: torch.Tensor, log_a: torch.Tensor) -> torch.Tensor:
-    """KL(Dir(g) || Dir(a)) (n,), with finite value and gradient down to concentrations of 1e-160.
-
-    lnGamma(x) = lnGamma(x + 1) - ln x turns each Bregman divergence of lnGamma into a smooth part
-    at x + 1 and a / g - 1 - ln(a / g).
-    """
-
-    def bregman(log_a: torch.Tensor, log_g: torch.Tensor) -> torch.Tensor:
-        a, g = log_a.exp(), log_g.exp()
-        smooth = torch.lgamma(a + 1) - torch.lgamma(g + 1) - (a - g) * torch.digamma(g + 1)
-        return smooth + torch.exp(log_a - log_g) - 1 - (log_a - log_g)
-
-    parts = bregman(log_a, log_g).sum(dim=-1)
-    return parts - bregman(torch.logsumexp(log_a, -1), torch.logsumexp(log_g, -1))
-
-
-def linear_squared_error(Y: torch.Tensor, V: torch.Tensor, log_g: torch.Tensor) -> torch.Tensor:
-    """E||y - V z||^2 (n,) in closed form."""
-    M = torch.softmax(log_g, dim=1)
-    mean = M @ V.T
-    spread = M @ (V**2).sum(dim=0) - (mean**2).sum(dim=1)
-    return ((Y - mean) ** 2).sum(dim=1) + spread * torch.sigmoid(-torch.logsumexp(log_g, dim=1))
-
-
-def sample_codes(log_g: torch.Tensor, n_samples: int, sampler: str) -> torch.Tensor:
-    """Codes (n_samples, n, K) that carry gradients to log g."""
-    shape = (n_samples, *log_g.shape)
-    g = log_g.exp().expand(shape)
-    u = torch.rand(shape, dtype=g.dtype, device=g.device).clamp_min(torch.finfo(g.dtype).tiny)
-    # exp(-log g) for 1 / g: the derivative of the quotient has 1 / g^2, which overflows.
-    inverse = torch.exp(-log_g)
-    if sampler == "gamma_icdf":
-        log_w = (u.log() + torch.lgamma(g + 1)) * inverse
-    else:
-        log_w = torch._standard_gamma(g + 1).log() + u.log() * inverse
-    # A difference of 1e300 is as good as infinity, which would make NaN.
-    return torch.softmax(log_w.clamp(-1e300, 1e300), dim=-1)
-
-
 class DirichletVAE(nn.Module):
     """Amortised Dirichlet beta-VAE: rows in, expected squared error and divergence out.
 
     Parameters
     ----------
     encoder : nn.Module
-        From standardised rows (n, D) to offsets of log g (n, K).
+        From standardised rows (n, D) to offsets of the posterior's parameters.
     decoder : nn.Module
         From codes (..., K) to standardised rows (..., D).
     concentration : array-like of shape (K,)
@@ -279,12 +237,14 @@ class DirichletVAE(nn.Module):
         sigma^2 in the standardised units.
     learn_noise : bool, default=False
         Whether sigma^2 is a parameter.
+    posterior : {"dirichlet", "softmax_normal", "weibull"}, default="dirichlet"
+        Family of q(z|x): one offset a component for the first, two for the others.
     sampler : {"implicit", "gamma_icdf"}, default="implicit"
-        How codes are drawn where the decoder needs samples.
+        How Dirichlet codes are drawn where the decoder needs samples.
     n_mc : int, default=1
         Samples a row.
     analytic : bool, default=True
-        Use the closed form of the expected error where the decoder has one.
+        Use the closed form of the expected error where there is one.
 
     Examples
     --------
@@ -302,9 +262,9 @@ class DirichletVAE(nn.Module):
     (torch.Size([2]), torch.Size([2]))
     """
 
-    log_a: torch.Tensor
     encoder: Any
     decoder: Any
+    posterior: Any
 
     def __init__(
         self,
@@ -315,49 +275,55 @@ class DirichletVAE(nn.Module):
         beta: float = 1.0,
         noise_variance: float = 1.0,
         learn_noise: bool = False,
+        posterior: str = "dirichlet",
         sampler: str = "implicit",
         n_mc: int = 1,
         analytic: bool = True,
     ) -> None:
         super().__init__()
-        if sampler not in SAMPLERS:
-            raise ValueError(f"sampler={sampler!r} is not allowed; allowed: {list(SAMPLERS)}")
         self.encoder, self.decoder = encoder, decoder
-        log_a = torch.as_tensor(np.log(concentration), dtype=torch.float64)
-        self.register_buffer("log_a", log_a)
-        self.lower = min(-14.0, float(log_a.min()) - 1)
-        self.upper = max(14.0, float(log_a.max()) + 1)
+        self.posterior = make_posterior(posterior, np.asarray(concentration, float), sampler)
+        self.n_parameters = self.posterior.n_parameters * len(concentration)
         log_noise = torch.tensor(float(np.log(noise_variance)), dtype=torch.float64)
         self.log_noise = nn.Parameter(log_noise, requires_grad=learn_noise)
         self.beta = beta
-        self.sampler, self.n_mc, self.analytic = sampler, n_mc, analytic
+        self.n_mc, self.analytic = n_mc, analytic
 
-    def log_concentration(self, Y: torch.Tensor) -> torch.Tensor:
-        """log g (n, K) of standardised rows, in float64 where the device has it."""
-        offset = self.encoder(Y).to(self.log_a.dtype)
-        if offset.shape != (len(Y), len(self.log_a)):
+    def posterior_parameters(self, Y: torch.Tensor) -> torch.Tensor:
+        """Parameters (n, n_parameters) of standardised rows, in float64 where the device has it."""
+        offset = self.encoder(Y).to(self.log_noise.dtype)
+        if offset.shape != (len(Y), self.n_parameters):
             raise ValueError(
-                f"encoder returns shape {tuple(offset.shape)}; "
-                f"allowed: (batch, n_components) = ({len(Y)}, {len(self.log_a)})"
+                f"encoder returns shape {tuple(offset.shape)}; allowed: (batch, parameters of the "
+                f"posterior) = ({len(Y)}, {self.n_parameters})"
             )
-        return (self.log_a + offset).clamp(self.lower, self.upper)
+        return self.posterior.parameters_of(offset)
 
-    def squared_error(self, Y: torch.Tensor, log_g: torch.Tensor) -> torch.Tensor:
-        """E||y - f(z)||^2 (n,), exact or by samples."""
-        if self.analytic and hasattr(self.decoder, "endmembers"):
-            V = self.decoder.endmembers().to(log_g.dtype)
-            return linear_squared_error(Y.to(log_g.dtype), V, log_g)
-        if self.analytic and hasattr(self.decoder, "expected_squared_error"):
-            return self.decoder.expected_squared_error(Y, log_g.to(Y.dtype)).to(log_g.dtype)
-        Z = sample_codes(log_g, self.n_mc, self.sampler).to(Y.dtype)
+    def exact_error(self, Y: torch.Tensor, theta: torch.Tensor) -> torch.Tensor | None:
+        """E||y - f(z)||^2 (n,) for decoders linear in the code or its log-ratios, else None."""
+        Y = Y.to(theta.dtype)
+        if hasattr(self.decoder, "endmembers"):
+            V = self.decoder.endmembers().to(theta.dtype)
+            return self.posterior.linear_squared_error(Y, V, theta)
+        if hasattr(self.decoder, "expected_squared_error"):
+            moments = (
+                moment.to(self.decoder.A.dtype) for moment in self.posterior.log_moments(theta)
+            )
+            error = self.decoder.expected_squared_error(Y.to(self.decoder.A.dtype), *moments)
+            return error.to(theta.dtype)
+        return None
+
+    def sampled_error(self, Y: torch.Tensor, theta: torch.Tensor, n_samples: int) -> torch.Tensor:
+        """An unbiased estimate of E||y - f(z)||^2 (n,)."""
+        Z = self.posterior.codes(theta, n_samples).to(Y.dtype)
         rows = self.decoder(Z.flatten(0, 1))
-        if rows.shape != (self.n_mc * len(Y), Y.shape[1]):
+        if rows.shape != (n_samples * len(Y), Y.shape[1]):
             raise ValueError(
                 f"decoder returns shape {tuple(rows.shape)}; "
-                f"allowed: (batch, n_features) = ({self.n_mc * len(Y)}, {Y.shape[1]})"
+                f"allowed: (batch, n_features) = ({n_samples * len(Y)}, {Y.shape[1]})"
             )
-        rows = rows.reshape(self.n_mc, *Y.shape)
-        return ((Y - rows) ** 2).sum(dim=2).mean(dim=0).to(log_g.dtype)
+        rows = rows.reshape(n_samples, *Y.shape)
+        return ((Y - rows) ** 2).sum(dim=2).mean(dim=0).to(theta.dtype)
 
     def forward(self, X: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the two terms of the loss for each row.
@@ -372,8 +338,11 @@ class DirichletVAE(nn.Module):
         error, kl : Tensor of shape (n_samples,)
             Expected squared error and divergence from the prior.
         """
-        log_g = self.log_concentration(X)
-        return self.squared_error(X, log_g), dirichlet_divergence(log_g, self.log_a)
+        theta = self.posterior_parameters(X)
+        error = self.exact_error(X, theta) if self.analytic else None
+        if error is None:
+            error = self.sampled_error(X, theta, self.n_mc)
+        return error, self.posterior.divergence(theta)
 
     def loss(
         self, error: torch.Tensor, kl: torch.Tensor, weight: torch.Tensor, n_features: int

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from numba import njit
 from sklearn.utils import check_array, check_random_state
 
-from .threshold import check_n_components
+from .efficiency import check_n_components
 
 __all__ = ["nfindr", "vca", "vertex_components"]
 

@@ -10,8 +10,7 @@ import pandas as pd
 from equipoise.explanation import Explanation
 from equipoise.plotting import COLORS
 
-from .divergence import dirichlet_kl, marginal_kl, stick_breaking_kl
-from .information import information_between
+from .families import FamilyFacts
 
 __all__ = ["CollapseReport", "RowFacts", "collapse_report"]
 
@@ -63,14 +62,16 @@ class CollapseReport(Explanation):
     predicted_active : int
         Number of thresholds above beta.
     kl_mean : float
-        Mean divergence from the prior, in nats.
+        Mean divergence from the prior, in nats; for Weibull posteriors with a concentration other
+        than 1 also the collapsed state has some.
     kl_quantiles : ndarray of shape (5,)
         At 5, 25, 50, 75 and 95 percent.
     kl_per_component : ndarray of shape (K,)
         Mean divergence of each component's marginal Beta law: free of the order, doesn't sum to the
         whole.
     kl_stick : ndarray of shape (K - 1,)
-        Chain-rule parts: they sum to the whole, and depend on the order.
+        Chain-rule parts: they sum to the whole, and depend on the order. For softmax-normal and
+        Weibull posteriors, whose components are independent, `kl_per_component` itself.
     active_directions : ndarray of shape (K - 1,)
         Variance of the posterior means along their principal directions over the prior's variance.
     n_active : int
@@ -85,7 +86,8 @@ class CollapseReport(Explanation):
     r2 : float
         Share of the variance that the mean code explains; 0 for data without variance.
     certificate_ratio : float
-        Beta over the beta from which on collapse is a global optimum.
+        Beta over the beta from which on collapse is a global optimum; NaN for Weibull posteriors
+        with a concentration other than 1, which have no such certificate.
     verdict : {"active", "partially collapsed", "collapsed", "metastable"}
         "metastable": active although beta is above the threshold.
 
@@ -172,11 +174,15 @@ class CollapseReport(Explanation):
 class RowFacts:
     """What is known of each row: the input of a report."""
 
-    log_g: np.ndarray  #: (n, K)
+    mean: np.ndarray  #: E z (n, K)
+    kl: np.ndarray  #: (n,)
+    component_kl: np.ndarray  #: divergence of each component's law (n, K)
+    chain_kl: np.ndarray  #: parts of the divergence that sum to it
     squared_error: np.ndarray  #: E||y - f(z)||^2 (n,)
     residual: np.ndarray  #: ||y - f(m)||^2 (n,)
     squared_norm: np.ndarray  #: ||y||^2 (n,)
     weight: np.ndarray  #: sums to one
+    information: float  #: estimate of I(x; z)
 
 
 def verdict_of(kl: float, beta: float, ceiling: float, n_active: int, n_possible: int) -> str:
@@ -198,12 +204,11 @@ def weighted_quantiles(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 def collapse_report(
     rows: RowFacts,
-    a: np.ndarray,
+    family: FamilyFacts,
     *,
     beta: float,
     beta_c: float,
     ceiling: float,
-    rho: float,
     thresholds: np.ndarray,
     certificate: float,
     noise_variance: float,
@@ -216,11 +221,11 @@ def collapse_report(
     ----------
     rows : RowFacts
         Posteriors, errors and weights.
-    a : ndarray of shape (K,)
-        Prior concentrations.
-    beta, beta_c, ceiling, rho, certificate : float
-        Beta, local threshold, threshold above which an active state is metastable, efficiency, and
-        the beta from which on collapse is globally optimal.
+    family : FamilyFacts
+        The posterior's family at its collapsed state.
+    beta, beta_c, ceiling, certificate : float
+        Beta, local threshold, threshold above which an active state is metastable, and the beta
+        from which on collapse is globally optimal (NaN where there is none).
     thresholds : ndarray
         Thresholds of the directions.
     noise_variance, collapsed_noise : float
@@ -233,49 +238,42 @@ def collapse_report(
     CollapseReport
         The report.
     """
-    K = len(a)
-    w = rows.weight
-    g = np.exp(rows.log_g)
-    M = g / g.sum(axis=1, keepdims=True)
-    kl = np.asarray(dirichlet_kl(g, a))
-    kl_mean = float(w @ kl)
+    w, M = rows.weight, rows.mean
+    K = M.shape[1]
+    kl_mean = float(w @ rows.kl)
     centred = M - w @ M
-    m = a / a.sum()
-    prior_variance = (1 - m @ m) / (a.sum() + 1) / (K - 1)
     activity = np.linalg.eigvalsh(centred.T @ (w[:, None] * centred))[::-1][: K - 1]
-    activity = np.maximum(activity, 0.0) / prior_variance
+    activity = np.maximum(activity, 0.0) / family.code_variance
     n_active = int((activity > ACTIVE_SHARE).sum())
     total = float(w @ rows.squared_norm)
     fitted = float(w @ rows.squared_error) / (2 * noise_variance) + beta * kl_mean
-    collapsed = total / (2 * collapsed_noise)
+    collapsed = total / (2 * collapsed_noise) + beta * family.floor
     gap = fitted - collapsed + n_features / 2 * np.log(noise_variance / collapsed_noise)
     possible = int(min(K - 1, n_features, (thresholds > 0).sum()))
-    used = np.flatnonzero(w > 0)
-    information = information_between(rows.log_g[used], 4, 200, np.random.RandomState(0))
     return CollapseReport(
         beta=beta,
         beta_c=beta_c,
         beta_ratio=ratio_of(beta, beta_c),
-        rho=rho,
+        rho=float(family.efficiencies[0]),
         thresholds=thresholds,
         predicted_active=int((beta < thresholds).sum()),
         kl_mean=kl_mean,
-        kl_quantiles=weighted_quantiles(kl, w),
-        kl_per_component=w @ marginal_kl(g, a),
-        kl_stick=w @ stick_breaking_kl(g, a),
+        kl_quantiles=weighted_quantiles(rows.kl, w),
+        kl_per_component=w @ rows.component_kl,
+        kl_stick=w @ rows.chain_kl,
         active_directions=activity,
         n_active=n_active,
-        component_usage=M[used].max(axis=0),
-        mutual_information=information,
+        component_usage=M[w > 0].max(axis=0),
+        mutual_information=rows.information,
         objective_gap=float(gap),
         r2=1 - float(w @ rows.residual) / total if total > 0 else 0.0,
         certificate_ratio=ratio_of(beta, certificate),
-        verdict=verdict_of(kl_mean, beta, ceiling, n_active, possible),
+        verdict=verdict_of(kl_mean - family.floor, beta, ceiling, n_active, possible),
     )
 
 
 def ratio_of(beta: float, threshold: float) -> float:
     """beta / threshold; infinite where only the threshold is zero, 0 where beta is."""
-    if threshold > 0:
+    if threshold > 0 or np.isnan(threshold):
         return beta / threshold
     return np.inf if beta > 0 else 0.0

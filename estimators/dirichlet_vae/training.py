@@ -22,8 +22,10 @@ from .networks import DirichletVAE
 
 __all__ = ["TrainingPlan", "VAENet", "make_net", "train"]
 
-#: Rows of one forward pass outside training.
-EVALUATION_ROWS = 4096
+#: Rows of one forward pass outside training; fewer where means of codes need quadrature.
+EVALUATION_ROWS, QUADRATURE_ROWS = 4096, 512
+#: Samples a row with which decoders that need samples are evaluated.
+EVALUATION_SAMPLES = 32
 
 
 class TrainingPlan(NamedTuple):
@@ -147,30 +149,29 @@ def working_dtype(module: DirichletVAE) -> torch.dtype:
 
 
 def forward_rows(
-    module: DirichletVAE, Y: np.ndarray, device: torch.device, n_mc: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """log g (n, K) and expected squared error (n,) in standardised units."""
+    module: DirichletVAE, Y: np.ndarray, device: torch.device
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Parameters (n, p), means (n, K), divergence and expected error (n,) in standardised units."""
     dtype = working_dtype(module)
-    training, samples = module.training, module.n_mc
+    training = module.training
     module.eval()
-    module.n_mc = n_mc
+    step = EVALUATION_ROWS if module.posterior.n_parameters == 1 else QUADRATURE_ROWS
     parts = []
     try:
         with torch.no_grad():
-            for start in range(0, len(Y), EVALUATION_ROWS):
-                rows = torch.as_tensor(Y[start : start + EVALUATION_ROWS], dtype=dtype)
-                rows = rows.to(device)
-                log_g = module.log_concentration(rows)
-                error = module.squared_error(rows, log_g)
-                parts.append((log_g.cpu().numpy(), error.cpu().numpy()))
+            for start in range(0, len(Y), step):
+                rows = torch.as_tensor(Y[start : start + step], dtype=dtype).to(device)
+                theta = module.posterior_parameters(rows)
+                error = module.exact_error(rows, theta)
+                if error is None:
+                    error = module.sampled_error(rows, theta, EVALUATION_SAMPLES)
+                law = module.posterior
+                found = (theta, law.mean(theta), law.divergence(theta), error)
+                parts.append([part.cpu().double().numpy() for part in found])
     finally:
-        module.n_mc = samples
         module.train(training)
-    log_gs, errors = zip(*parts, strict=True)
-    return (
-        np.concatenate(log_gs).astype(np.float64),
-        np.concatenate(errors).astype(np.float64),
-    )
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    return columns[0], columns[1], columns[2], columns[3]
 
 
 def decode_rows(module: DirichletVAE, Z: np.ndarray, device: torch.device) -> np.ndarray:

@@ -19,8 +19,8 @@ from equipoise.estimators.dirichlet_vae.divergence import (
     marginal_kl,
     stick_breaking_kl,
 )
+from equipoise.estimators.dirichlet_vae.efficiency import prior_efficiencies
 from equipoise.estimators.dirichlet_vae.spectrum import randomised_eigenvalues, squared_diameter
-from equipoise.estimators.dirichlet_vae.threshold import prior_efficiencies
 from equipoise.testing import concentration_arrays, mixture_arrays
 
 X6 = np.array([[0, 0], [2, 0], [0, 1], [2, 1], [4, 3], [1, 5]], dtype=float)
