@@ -19,7 +19,6 @@ from .game import NormalFormGame, as_game
 from .hoeffding import (
     Measure,
     check_measure,
-    divergence,
     hoeffding_energies,
     potential_of,
     subtract_average,
@@ -299,22 +298,23 @@ def decompose(
     names = check_components(components)
     mu = check_measure(measure, game.shape)
     u = game.payoffs
+    tensors = {name: np.empty(u.shape) for name in names}
+    # Pi_i u_i is laid where it is needed last, so that it takes no memory of its own.
+    strategic = tensors[next(name for name in reversed(COMPONENTS) if name in names)]
+    residual, scratch = np.zeros(game.shape), np.empty(game.shape)
+    for i, mu_i in enumerate(mu):
+        subtract_average(u[i], mu_i, i, out=strategic[i])
+        residual += np.multiply(strategic[i], mu_i.sum(), out=scratch)
+    if "nonstrategic" in names:
+        np.subtract(u, strategic, out=tensors["nonstrategic"])
     phi = None
     if names != ("nonstrategic",):
-        phi = potential_of(divergence(u, mu), mu)
-    tensors = {name: np.empty(u.shape) for name in names}
-    for i, mu_i in enumerate(mu):
-        strategic = subtract_average(
-            u[i], mu_i, i, out=tensors["harmonic"][i] if "harmonic" in names else None
-        )
-        if "nonstrategic" in names:
-            np.subtract(u[i], strategic, out=tensors["nonstrategic"][i])
-        if phi is not None and ("potential" in names or "harmonic" in names):
-            explained = subtract_average(
-                phi, mu_i, i, out=tensors["potential"][i] if "potential" in names else None
-            )
+        phi = potential_of(residual, mu)
+        for i, mu_i in enumerate(mu):
+            explained = tensors["potential"][i] if "potential" in names else scratch
+            subtract_average(phi, mu_i, i, out=explained)
             if "harmonic" in names:
-                strategic -= explained
+                strategic[i] -= explained
     if phi is not None:
         phi.flags.writeable = False
     return GameDecomposition(

@@ -180,11 +180,13 @@ def outer_roots(measure: Sequence[np.ndarray]) -> np.ndarray:
 def reflect(f: np.ndarray, measure: Sequence[np.ndarray]) -> None:
     """Apply to each axis, in place, the reflector that takes sqrt(mu_i / m_i) to -e_0."""
     for axis, mu in enumerate(measure):
+        if len(mu) == 1:
+            np.negative(f, out=f)
+            continue
         w = np.sqrt(mu / mu.sum())
-        w[0] += 1.0  # the sum never cancels, as a difference would
-        w /= np.linalg.norm(w)
+        w[0] += 1.0  # the sum never cancels, as a difference would; |w|^2 = 2 w_0
         view = f.reshape(along(f.shape, axis))
-        update_along_axis(view, 2.0 * w, w, view)
+        update_along_axis(view, w / w[0], w, view)
 
 
 def eigenvalues(measure: Sequence[np.ndarray]) -> np.ndarray:
