@@ -3,22 +3,21 @@
 from .aggregation import WAWA, MajorityVote, VoteShare
 from .alignment import (
     entropy_error,
-    expected_brier,
     human_alignment_report,
     kl_to_humans,
-    ranking_agreement,
-    soft_brier,
     soft_cross_entropy,
     total_variation,
 )
 from .arms import entropy_matched_labels, make_label_arms
 from .audit import SoftLabelAudit
 from .audit_report import AuditReport
+from .brier import brier_decomposition, expected_brier, soft_brier
 from .budget import annotation_budget_curve
-from .calibration import brier_decomposition, calibration_error, reliability_curve
+from .calibration import calibration_error, reliability_curve
 from .cartography import DatasetCartography
 from .dawid_skene import DawidSkene
 from .dynamics import TrainingDynamics
+from .rankings import ranking_agreement
 from .targets import as_soft_labels
 
 __all__ = [

@@ -1,56 +1,32 @@
 """How a model's probabilities f_i agree with the annotators' distribution p_i, item by item.
 
-    CE(p, f) = -sum_k p_k log f_k = H(p) + KL(p || f),   TV = (1/2) ||f - p||_1,
-    Brier to the population, debiased for n_i votes: ||f - p||^2 - (1 - ||p||^2) / (n_i - 1).
+    CE(p, f) = -sum_k p_k log f_k = H(p) + KL(p || f),   TV = (1/2) ||f - p||_1.
 
 With finite votes KL has a floor of about (K_i - 1) / (2 n_i), K_i the classes observed.
 Baan et al. (2022) compare class frequencies (TV), rankings and entropies. All in nats.
 """
 
-import warnings
-
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy.special import xlogy
-from sklearn.utils.validation import check_consistent_length
 
-from .calibration import calibration_error, read_proba, read_weight
-from .targets import SoftTargets, entropy, human_modes, miller_madow_entropy, soft_targets
+from .brier import expected_brier, soft_brier
+from .calibration import calibration_error
+from .pairs import finish, read_pair
+from .rankings import ranking_agreement
+from .targets import entropy, human_modes, miller_madow_entropy
 
 __all__ = [
     "entropy_error",
-    "expected_brier",
     "human_alignment_report",
     "kl_to_humans",
-    "ranking_agreement",
-    "soft_brier",
     "soft_cross_entropy",
     "total_variation",
 ]
 
 #: Model probabilities below this are raised to it inside logarithms.
 CLIP = 1e-12
-
-
-def read_pair(P: npt.ArrayLike, proba: npt.ArrayLike) -> tuple[SoftTargets, np.ndarray]:
-    """Human targets and model probabilities of the same shape."""
-    F = read_proba(proba)[0]
-    classes = np.arange(F.shape[1]) if np.ndim(P) == 1 else None
-    humans = soft_targets(P, classes, name="P")
-    check_consistent_length(humans.P, F)
-    if humans.P.shape[1] != F.shape[1]:
-        raise ValueError(f"P has {humans.P.shape[1]} columns, but proba has {F.shape[1]}")
-    return humans, F
-
-
-def finish(
-    values: np.ndarray, sample_weight: npt.ArrayLike | None, per_item: bool
-) -> float | np.ndarray:
-    """The values themselves, or their weighted mean."""
-    if per_item:
-        return values
-    return float(np.average(values, weights=read_weight(sample_weight, len(values))))
 
 
 def cross_entropies(P: np.ndarray, F: np.ndarray) -> np.ndarray:
@@ -191,160 +167,6 @@ def entropy_error(
     humans, F = read_pair(P, proba)
     errors = entropy(F) - entropy(humans.P)
     return finish(np.abs(errors) if absolute else errors, sample_weight, per_item)
-
-
-def same_ranking(P: np.ndarray, F: np.ndarray) -> np.ndarray:
-    """Whether f orders the classes as p does; classes tied in p may come in any order."""
-    order = np.lexsort((-F, -P), axis=1)
-    p, f = np.take_along_axis(P, order, axis=1), np.take_along_axis(F, order, axis=1)
-    # Where p falls, the smallest f of the group before must be above the largest of the next.
-    return ((p[:, :-1] == p[:, 1:]) | (f[:, :-1] > f[:, 1:])).all(axis=1)
-
-
-def kendall_tau_b(P: np.ndarray, F: np.ndarray) -> np.ndarray:
-    """Kendall's tau-b of each row; NaN where either row is constant."""
-    first, second = np.triu_indices(P.shape[1], k=1)
-    concordance, strict_p, strict_f = np.zeros((3, len(P)))
-    for a, b in zip(first, second, strict=True):
-        dp, df = np.sign(P[:, a] - P[:, b]), np.sign(F[:, a] - F[:, b])
-        concordance += dp * df
-        strict_p += dp != 0
-        strict_f += df != 0
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(strict_p * strict_f > 0, concordance / np.sqrt(strict_p * strict_f), np.nan)
-
-
-def ranking_agreement(
-    P: npt.ArrayLike,
-    proba: npt.ArrayLike,
-    *,
-    measure: str = "exact",
-    sample_weight: npt.ArrayLike | None = None,
-    per_item: bool = False,
-) -> float | np.ndarray:
-    """Agreement of the order in which annotators and model rank the classes.
-
-    Parameters
-    ----------
-    P, proba, sample_weight, per_item
-        As for `soft_cross_entropy`.
-    measure : {"exact", "kendall"}, default="exact"
-        Whether the whole ranking is the same (classes tied in `P` may come in any order), or
-        Kendall's tau-b; items with a constant row have none and are left out of the mean.
-
-    Returns
-    -------
-    float or ndarray of shape (n_samples,)
-        Fraction of items with the same ranking, or mean tau; NaN if no item has a tau.
-
-    References
-    ----------
-    .. [1] J. Baan et al., "Stop measuring calibration when humans disagree", EMNLP 2022.
-
-    Examples
-    --------
-    >>> from equipoise.explainers import ranking_agreement
-    >>> ranking_agreement([[8, 1, 1], [3, 5, 2]], [[0.7, 0.2, 0.1], [0.5, 0.4, 0.1]])
-    0.5
-    """
-    if measure not in ("exact", "kendall"):
-        raise ValueError(f"measure={measure!r} is not allowed; allowed: 'exact', 'kendall'")
-    humans, F = read_pair(P, proba)
-    if measure == "exact":
-        same = same_ranking(humans.P, F)
-        return finish(same.astype(float), sample_weight, per_item)
-    tau = kendall_tau_b(humans.P, F)
-    if per_item:
-        return tau
-    defined = ~np.isnan(tau)
-    weight = read_weight(sample_weight, len(tau)) * defined
-    return float(weight[defined] @ tau[defined] / weight.sum()) if weight.sum() else float("nan")
-
-
-def soft_brier(
-    P: npt.ArrayLike,
-    proba: npt.ArrayLike,
-    *,
-    debias: bool = False,
-    sample_weight: npt.ArrayLike | None = None,
-    per_item: bool = False,
-) -> float | np.ndarray:
-    """Squared distance ||f - p||^2 of the model to the annotators.
-
-    Parameters
-    ----------
-    P, proba, sample_weight, per_item
-        As for `soft_cross_entropy`.
-    debias : bool, default=False
-        Subtract (1 - ||p||^2) / (n_i - 1): unbiased for the distance to the population from which
-        the n_i votes were drawn, and so possibly negative. `P` must then be votes; with an
-        item of one vote the result is NaN, with a warning.
-
-    Returns
-    -------
-    float or ndarray of shape (n_samples,)
-        In [0, 2] where not debiased.
-
-    Raises
-    ------
-    ValueError
-        If `debias` is asked for and `P` isn't votes.
-
-    Examples
-    --------
-    >>> from equipoise.explainers import soft_brier
-    >>> round(soft_brier([[8, 1, 1]], [[0.7, 0.2, 0.1]]), 6)
-    0.02
-    >>> round(soft_brier([[8, 1, 1]], [[0.7, 0.2, 0.1]], debias=True), 6)
-    -0.017778
-    """
-    humans, F = read_pair(P, proba)
-    values = ((F - humans.P) ** 2).sum(axis=1)
-    if debias:
-        if humans.counts is None:
-            raise ValueError("debias=True needs vote counts in P; got probabilities or labels")
-        n = humans.counts.sum(axis=1).astype(float)
-        if (n < 2).any():
-            warnings.warn(
-                f"{int((n < 2).sum())} items have one vote: the debiased Brier score is NaN there",
-                UserWarning,
-                stacklevel=2,
-            )
-        n[n < 2] = np.nan
-        values = values - (1 - (humans.P**2).sum(axis=1)) / (n - 1)
-    return finish(values, sample_weight, per_item)
-
-
-def expected_brier(
-    P: npt.ArrayLike,
-    proba: npt.ArrayLike,
-    *,
-    sample_weight: npt.ArrayLike | None = None,
-    per_item: bool = False,
-) -> float | np.ndarray:
-    """Multi-class Brier score expected when the label is drawn from the votes.
-
-    ``||f - p||^2 + 1 - ||p||^2``: the soft Brier score plus the votes' own variance.
-
-    Parameters
-    ----------
-    P, proba, sample_weight, per_item
-        As for `soft_cross_entropy`.
-
-    Returns
-    -------
-    float or ndarray of shape (n_samples,)
-        In [0, 2].
-
-    Examples
-    --------
-    >>> from equipoise.explainers import expected_brier
-    >>> round(expected_brier([[8, 1, 1]], [[0.7, 0.2, 0.1]]), 6)
-    0.36
-    """
-    humans, F = read_pair(P, proba)
-    values = ((F - humans.P) ** 2).sum(axis=1) + 1 - (humans.P**2).sum(axis=1)
-    return finish(values, sample_weight, per_item)
 
 
 def correlation(a: np.ndarray, b: np.ndarray, ranks: bool) -> float:

@@ -229,7 +229,7 @@ class SoftLabelAudit(BaseEstimator):
         split_seed, arm_seed, bootstrap_seed = (int(s) for s in rng.randint(2**31 - 1, size=3))
         drawn = (
             rng.randint(2**31 - 1, size=self.seeds)
-            if isinstance(self.seeds, Integral)
+            if isinstance(self.seeds, int | Integral)
             else self.seeds
         )
         seeds = [int(s) for s in drawn]

@@ -13,8 +13,9 @@ import numpy as np
 from scipy.special import xlogy
 from scipy.stats import rankdata
 
-from .alignment import CLIP, same_ranking
-from .calibration import uniform_bins
+from .alignment import CLIP
+from .bins import uniform_bins
+from .rankings import same_ranking
 from .targets import entropy
 
 __all__ = ["AuditMetric", "choose_metrics"]

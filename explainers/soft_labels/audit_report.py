@@ -14,7 +14,7 @@ from equipoise.explanation import Explanation
 from equipoise.plotting import COLORS
 
 from .calibration import reliability_curve
-from .cartography import draw_data_map, regions
+from .data_map import draw_data_map, regions
 from .targets import entropy
 
 __all__ = ["AuditReport"]

@@ -7,8 +7,7 @@ annotators, for soft ones. With bins b of n_b items,
     ECE = sum_b (n_b / n) |mean conf - mean a|,   RMSCE = sqrt(sum_b (n_b / n) gap_b^2),
 
 MCE is the largest gap. Kumar et al. (2019) debias the squared error by the sampling variance of
-each bin's mean a. Stephenson et al. (2008) split the Brier score of a score f and an outcome a
-exactly: BS = reliability - resolution + uncertainty + within-bin variance - covariance.
+each bin's mean a.
 """
 
 from collections.abc import Sequence
@@ -20,9 +19,10 @@ import pandas as pd
 from numba import njit
 from sklearn.utils.validation import check_array, check_consistent_length
 
+from .bins import assign_bins, bin_sums
 from .targets import check_classes, columns_of, is_matrix, one_hot, soft_targets
 
-__all__ = ["brier_decomposition", "calibration_error", "reliability_curve"]
+__all__ = ["calibration_error", "reliability_curve"]
 
 STRATEGIES = ("uniform", "quantile", "sweep")
 
@@ -80,68 +80,6 @@ def read_outcomes(
             "for other labels name the columns with `labels`"
         )
     return y.astype(np.int64), None
-
-
-def uniform_bins(scores: np.ndarray, n_bins: int, closed: str) -> np.ndarray:
-    """Bin of each score: [lo, hi) with 1 in the last, or (lo, hi] with 0 in the first."""
-    if closed == "left":
-        return np.minimum((scores * n_bins).astype(np.int64), n_bins - 1)
-    return np.maximum(np.ceil(scores * n_bins).astype(np.int64) - 1, 0)
-
-
-def split_sizes(n: int, n_bins: int) -> np.ndarray:
-    """Where numpy.array_split ends each of n_bins parts of n items."""
-    small, larger = divmod(n, n_bins)
-    return np.cumsum(np.where(np.arange(n_bins) < larger, small + 1, small))
-
-
-def quantile_bins(scores: np.ndarray, n_bins: int, merge_ties: bool) -> np.ndarray:
-    """Bin of each score, of equal numbers of items in a stable order of the scores."""
-    order = np.argsort(scores, kind="stable")
-    ends = split_sizes(len(scores), n_bins)
-    if merge_ties:
-        # A boundary inside a run of equal scores moves to the end of the run.
-        ranked = scores[order]
-        inside = (ends > 0) & (ends < len(ranked))
-        ends[inside] = np.searchsorted(ranked, ranked[ends[inside] - 1], side="right")
-    bins = np.empty(len(scores), dtype=np.int64)
-    bins[order] = np.searchsorted(ends, np.arange(len(scores)), side="right")
-    return bins
-
-
-def sweep_bins(scores: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """Equal-mass bins, as many as keep the bins' mean a non-decreasing (Roelofs et al. 2022)."""
-    order = np.argsort(scores, kind="stable")
-    ranked = a[order]
-    n = len(ranked)
-    if (np.diff(ranked) >= 0).all():
-        return quantile_bins(scores, n, merge_ties=False)
-    total = np.concatenate([[0.0], np.cumsum(ranked)])
-    best = 1
-    for n_bins in range(2, n + 1):
-        ends = split_sizes(n, n_bins)
-        starts = np.concatenate([[0], ends[:-1]])
-        means = (total[ends] - total[starts]) / (ends - starts)
-        if (np.diff(means) < -1e-12).any():
-            break
-        best = n_bins
-    return quantile_bins(scores, best, merge_ties=False)
-
-
-def assign_bins(
-    scores: np.ndarray, a: np.ndarray, n_bins: int, strategy: str, closed: str, merge_ties: bool
-) -> np.ndarray:
-    if strategy == "uniform":
-        return uniform_bins(scores, n_bins, closed)
-    if strategy == "quantile":
-        return quantile_bins(scores, n_bins, merge_ties)
-    return sweep_bins(scores, a)
-
-
-def bin_sums(bins: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Sum of each column over each bin."""
-    n_bins = int(bins.max()) + 1
-    return tuple(np.bincount(bins, column, n_bins) for column in columns)
 
 
 def binned_error(
@@ -352,95 +290,3 @@ def reliability_curve(
             "gap": confidence - accuracy,
         }
     )
-
-
-def decompose(f: np.ndarray, a: np.ndarray, bins: np.ndarray) -> np.ndarray:
-    """Brier score, reliability, resolution, uncertainty, within-bin variance and covariance."""
-    n, f_sum, a_sum = bin_sums(bins, np.ones_like(f), f, a)
-    full = n > 0
-    f_bar = np.divide(f_sum, n, out=np.zeros_like(n), where=full)
-    a_bar = np.divide(a_sum, n, out=np.zeros_like(n), where=full)
-    df, da = f - f_bar[bins], a - a_bar[bins]
-    share = n / len(f)
-    return np.array(
-        [
-            np.mean((f - a) ** 2),
-            share @ (f_bar - a_bar) ** 2,
-            share @ (a_bar - a.mean()) ** 2,
-            np.mean(a**2) - a.mean() ** 2,
-            np.mean(df**2),
-            2 * np.mean(df * da),
-        ]
-    )
-
-
-def brier_decomposition(
-    target: npt.ArrayLike,
-    proba: npt.ArrayLike,
-    *,
-    n_bins: int = 15,
-    strategy: str = "uniform",
-    classwise: bool = False,
-    closed: str = "left",
-    merge_ties: bool = False,
-    labels: Sequence[Any] | np.ndarray | None = None,
-) -> dict[str, float]:
-    """Split the Brier score exactly into reliability, resolution, uncertainty and bin terms.
-
-    ``brier = reliability - resolution + uncertainty + within_bin_variance -
-    within_bin_covariance`` holds to rounding for any outcomes in [0, 1], hard or soft.
-
-    Parameters
-    ----------
-    target : array-like of shape (n_samples,) or (n_samples, n_classes)
-        As for `calibration_error`; for 1-D `proba`: outcomes in [0, 1].
-    proba : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Model probabilities, or the scores of one event.
-    n_bins, strategy, closed, merge_ties, labels
-        As for `calibration_error`.
-    classwise : bool, default=False
-        Sum over the K columns instead of the top label; ``brier`` is then the multi-class score.
-
-    Returns
-    -------
-    dict of str to float
-        ``brier``, ``reliability``, ``resolution``, ``uncertainty``, ``within_bin_variance`` and
-        ``within_bin_covariance``.
-
-    References
-    ----------
-    .. [1] A. H. Murphy, "A new vector partition of the probability score", 1973.
-    .. [2] D. B. Stephenson, C. A. S. Coelho, I. T. Jolliffe, "Two extra components in the Brier
-           score decomposition", Weather and Forecasting, 2008.
-
-    Examples
-    --------
-    >>> from equipoise.explainers import brier_decomposition
-    >>> parts = brier_decomposition([1, 1, 0, 1], [0.9, 0.7, 0.6, 0.8], n_bins=2)
-    >>> round(parts["brier"], 4), round(parts["uncertainty"], 4)
-    (0.125, 0.1875)
-    """
-    check_options(n_bins, strategy, closed)
-    if np.ndim(proba) == 1:
-        f, a = np.asarray(proba, dtype=float), np.asarray(target, dtype=float)
-        check_consistent_length(f, a)
-        for name, values in (("proba", f), ("target", a)):
-            if values.ndim != 1 or not ((values >= 0) & (values <= 1)).all():
-                raise ValueError(f"{name} must be one number in [0, 1] an item")
-        pairs = [(f, a)]
-    elif classwise:
-        pairs = each_class(target, proba, labels)
-    else:
-        pairs = [top_label(target, proba, labels)]
-    parts = sum(
-        decompose(f, a, assign_bins(f, a, n_bins, strategy, closed, merge_ties)) for f, a in pairs
-    )
-    names = (
-        "brier",
-        "reliability",
-        "resolution",
-        "uncertainty",
-        "within_bin_variance",
-        "within_bin_covariance",
-    )
-    return {name: float(part) for name, part in zip(names, np.asarray(parts), strict=True)}

@@ -18,7 +18,8 @@ from equipoise.datasets import (
     make_ambiguous_digits,
     simulate_annotators,
 )
-from equipoise.datasets import soft_labels as module
+from equipoise.datasets.soft_labels import human_votes as module
+from equipoise.datasets.soft_labels.ambiguous_digits import digit_moments
 
 DATA = Path(
     os.environ.get("EQUIPOISE_STUDY_DATA", Path(__file__).parents[2].parent / "shared" / "data")
@@ -29,7 +30,7 @@ GARMENTS = Path("/usr/share/datasets/fashion-mnist")
 @pytest.mark.parametrize("noise", [0.0, 2.0])
 def test_gaussian_posterior_is_bayes_rule(noise: float) -> None:
     made = make_ambiguous_digits(30, ambiguity=0.5, noise=noise, random_state=0)
-    means, covariance = module.digit_moments()
+    means, covariance = digit_moments()
     means = 0.5 * means + 0.5 * means.mean(axis=0)
     densities = np.array(
         [

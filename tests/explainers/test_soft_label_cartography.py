@@ -21,7 +21,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 
 from equipoise.explainers import CartographyCallback, DatasetCartography
-from equipoise.explainers.soft_labels.cartography import regions
+from equipoise.explainers.soft_labels.data_map import regions
 
 F = np.array(
     [
