@@ -74,6 +74,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "optimal_trust",
             "phase_diagram",
             "policy_accuracy",
+            "population_effect",
             "regime",
             "regime_boundaries",
             "team_accuracy",

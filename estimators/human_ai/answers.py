@@ -39,6 +39,7 @@ def deployment_of(model: Any, system: int = 0) -> dict[str, Any]:
         "a": float(ai[system]),
         "overlap": rho,
         "trust": float(model.trust_),
+        "trust_sd": float(model.trust_sd_),
         "belief": float(model.overlap_belief_),
         "recommendation": model.recommendation,
     }

@@ -12,6 +12,7 @@ from equipoise.explanation import Explanation
 from equipoise.plotting import COLORS
 
 from ...games.human_ai import (
+    REGIME_NAMES,
     Regime,
     ai_accuracy,
     decompose_effect,
@@ -20,6 +21,7 @@ from ...games.human_ai import (
     optimal_trust,
     phase_diagram,
     policy_accuracy,
+    population_effect,
     team_accuracy,
 )
 from ...games.human_ai.policies import (
@@ -233,6 +235,15 @@ def effect_rows(
         f"largest gain: {lever} ({gains[lever]:+.3f})",
         "these accuracies are of decisions without choice noise, for an even prior",
     ]
+    if (spread := point.get("trust_sd", 0.0)) > 0:
+        everyone = population_effect(h, a, rho, trust_sd=spread, **options)
+        values["team_accuracy_of_all"] = everyone.team
+        values |= {f"share: {name}": everyone[name] for name in REGIME_NAMES.values()}
+        lines.insert(
+            1,
+            f"over workers: team {everyone.team:.3f}; {everyone.impairment:.0%} are impaired, "
+            f"{everyone.automation:.0%} do worse than the AI",
+        )
     return [(name, float(value), np.nan, np.nan) for name, value in values.items()], lines
 
 

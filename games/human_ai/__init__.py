@@ -9,6 +9,7 @@ from .fusion import optimal_accuracy, optimal_trust
 from .phase import PhaseDiagram, phase_diagram
 from .planning import boundary_trust, trials_needed
 from .policies import policy_accuracy
+from .population import population_effect
 from .regimes import REGIME_NAMES, Regime, locate, regime
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "optimal_trust",
     "phase_diagram",
     "policy_accuracy",
+    "population_effect",
     "regime",
     "regime_boundaries",
     "team_accuracy",

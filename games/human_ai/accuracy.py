@@ -294,6 +294,10 @@ def team_accuracy(
     -----
     A side without capability shows nothing, so overlap and belief mean nothing there.
 
+    Unequal costs of the two errors are a prior: with costs c1 of missing y = +1 and c0 of a false
+    alarm, the expected cost is :math:`(\pi c_1 + (1 - \pi) c_0) (1 - T)`, T at the prior
+    :math:`\pi c_1 / (\pi c_1 + (1 - \pi) c_0)`, where all sides know the costs.
+
     References
     ----------
     .. [1] S. Amin, A. Bennouna, D. Huttenlocher, D. Kong, L. Lyu, A. Ozdaglar (2026). "A Bayesian

@@ -32,7 +32,7 @@ from equipoise.estimators.human_ai.fitting import (
 )
 from equipoise.estimators.human_ai.likelihood import choice_probability, worker_integrals
 from equipoise.estimators.human_ai.signals import fit_column
-from equipoise.games import human_accuracy, policy_accuracy, team_accuracy
+from equipoise.games import human_accuracy, policy_accuracy, population_effect, team_accuracy
 from equipoise.games.human_ai.binary import binary_cells
 from equipoise.testing import decision_trials
 
@@ -599,6 +599,15 @@ def test_explanation_and_plots():
     assert table["information_value"] - table["penalty"] == pytest.approx(effect, abs=1e-12)
     assert table["human_accuracy"] == pytest.approx(human_accuracy(model.human_capability_))
     assert f"region: {model.phase_point().name}" in str(explanation)
+    assert "over workers: team" in str(explanation)
+    everyone = population_effect(
+        model.human_capability_,
+        model.ai_capability_,
+        model.overlap_,
+        trust=model.trust_,
+        trust_sd=model.trust_sd_,
+    )
+    assert table["team_accuracy_of_all"] == pytest.approx(everyone.team, abs=1e-12)
     for kind in ("phase", "accuracy", "reliance", "worker_trust"):
         ax = Figure().add_subplot()
         assert explanation.plot(kind, ax) is ax

@@ -1,4 +1,4 @@
-"""Several advisors, and the number of decisions that tells two regions apart."""
+"""Several advisors, many workers, and how many decisions tell two regions apart."""
 
 import math
 import warnings
@@ -7,15 +7,19 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.special import expit
+from scipy.stats import norm
 
 from equipoise.datasets import make_human_ai_trials
 from equipoise.estimators import HumanAITeamModel
 from equipoise.games import (
+    REGIME_NAMES,
     advisors_accuracy,
     boundary_trust,
     optimal_accuracy,
+    population_effect,
     regime,
     team_accuracy,
     trials_needed,
@@ -126,3 +130,46 @@ def test_plans_without_a_boundary_and_errors():
             trials_needed(**{"h": 0.5, "a": 0.8, "overlap": 0.3, **options})
     with pytest.raises(ValueError, match="r: got 0"):
         boundary_trust(0.0, 0.3)
+
+
+@pytest.mark.parametrize("recommendation", ["probabilistic", "binary"])
+def test_population_by_integration(recommendation):
+    h, a, rho, tau, sd = 0.5, 0.8, 0.3, 0.4, 0.7
+    effect = population_effect(h, a, rho, trust=tau, trust_sd=sd, recommendation=recommendation)
+    value, _ = quad(
+        lambda z: (
+            norm.pdf(z)
+            * team_accuracy(h, a, rho, trust=tau * np.exp(sd * z), recommendation=recommendation)
+        ),
+        -8,
+        8,
+    )
+    assert effect.team == pytest.approx(value, abs=1e-4)
+    assert effect.human == pytest.approx(norm.cdf(h)) and effect.ai == pytest.approx(norm.cdf(a))
+    shares = [effect[name] for name in REGIME_NAMES.values()]
+    assert sum(shares) == pytest.approx(1)
+    if recommendation == "probabilistic":  # automation below the boundary
+        z = (math.log(boundary_trust(a / h, rho)) - math.log(tau)) / sd
+        assert effect.automation == pytest.approx(norm.cdf(z), abs=2e-3)
+    same = population_effect(h, [a, 0.3], rho, trust=tau, recommendation=recommendation)
+    team = team_accuracy(h, [a, 0.3], rho, trust=tau, recommendation=recommendation)
+    np.testing.assert_allclose(same.team, team, atol=1e-14)
+    assert same.impairment.shape == (2,)
+    with pytest.raises(ValueError, match="trust_sd: got -1"):
+        population_effect(h, a, rho, trust_sd=-1)
+
+
+def test_unequal_costs_are_a_prior():
+    """Expected cost of both errors, simulated, against one less accuracy at the effective prior."""
+    h, a, rho, tau, prior, miss, alarm = 0.6, 0.9, 0.3, 0.7, 0.4, 3.0, 1.0
+    scale = prior * miss + (1 - prior) * alarm
+    effective = prior * miss / scale
+    rng = np.random.default_rng(0)
+    n = 400_000
+    y = np.where(rng.random(n) < prior, 1.0, -1.0)
+    e, other = rng.standard_normal((2, n))
+    x_h, x_a = y * h + e, y * a + rho * e + math.sqrt(1 - rho**2) * other
+    odds = math.log(prior * miss / ((1 - prior) * alarm)) + 2 * h * x_h + 2 * tau * a * x_a
+    cost = np.where(odds * y > 0, 0.0, np.where(y > 0, miss, alarm))
+    expected = scale * (1 - team_accuracy(h, a, rho, trust=tau, prior=effective))
+    assert cost.mean() == pytest.approx(expected, abs=5 * cost.std() / n**0.5)
