@@ -31,8 +31,10 @@ Measure = Sequence[ArrayLike] | None
 
 
 @njit(cache=True, nogil=True)
-def update_along_axis(f: np.ndarray, left: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
-    """Write ``f[p, b, q] - left[b] * sum_c right[c] f[p, c, q]`` to `out`, which may be `f`."""
+def update_along_axis(
+    f: np.ndarray, scale: np.ndarray, left: np.ndarray, right: np.ndarray, out: np.ndarray
+) -> None:
+    """Write ``scale[b] f[p, b, q] - left[b] sum_c right[c] f[p, c, q]`` to `out`, maybe `f`."""
     before, d, after = f.shape
     chunk = 128  # columns at a time: the running sums stay in the first-level cache
     sums = np.empty(chunk)
@@ -46,7 +48,7 @@ def update_along_axis(f: np.ndarray, left: np.ndarray, right: np.ndarray, out: n
                     sums[q] += right[c] * f[p, c, start + q]
             for b in range(d):
                 for q in range(width):
-                    out[p, b, start + q] = f[p, b, start + q] - left[b] * sums[q]
+                    out[p, b, start + q] = scale[b] * f[p, b, start + q] - left[b] * sums[q]
 
 
 def along(shape: Sequence[int], axis: int) -> tuple[int, int, int]:
@@ -133,7 +135,7 @@ def subtract_average(
         return out
     view = along(f.shape, axis)
     ones = np.ones(f.shape[axis])
-    update_along_axis(f.reshape(view), ones, mu / mu.sum(), out.reshape(view))
+    update_along_axis(f.reshape(view), ones, ones, mu / mu.sum(), out.reshape(view))
     return out
 
 
@@ -169,34 +171,39 @@ def divergence(payoffs: np.ndarray, measure: Sequence[np.ndarray]) -> np.ndarray
     return total
 
 
-def outer_roots(measure: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the tensor of products of sqrt(mu_i / m_i)."""
-    roots = np.ones(())
+def reflectors(measure: Sequence[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return for each axis r = sqrt(mu_i / m_i) and the w = r + e_0 of the reflector that takes r
+    to -e_0, I - w w^T / w_0."""
+    pairs = []
     for mu in measure:
-        roots = np.multiply.outer(roots, np.sqrt(mu / mu.sum()))
-    return roots
-
-
-def reflect(f: np.ndarray, measure: Sequence[np.ndarray]) -> None:
-    """Apply to each axis, in place, the reflector that takes sqrt(mu_i / m_i) to -e_0."""
-    for axis, mu in enumerate(measure):
-        if len(mu) == 1:
-            np.negative(f, out=f)
-            continue
-        w = np.sqrt(mu / mu.sum())
+        r = np.sqrt(mu / mu.sum())
+        w = r.copy()
         w[0] += 1.0  # the sum never cancels, as a difference would; |w|^2 = 2 w_0
+        pairs.append((r, w))
+    return pairs
+
+
+def to_hoeffding(f: np.ndarray, measure: Sequence[np.ndarray]) -> None:
+    """Replace a tensor, in place, by its coefficients in the orthonormal Hoeffding basis."""
+    for axis, (r, w) in enumerate(reflectors(measure)):
         view = f.reshape(along(f.shape, axis))
-        update_along_axis(view, w / w[0], w, view)
+        update_along_axis(view, r, w / w[0], w * r, view)
+
+
+def from_hoeffding(f: np.ndarray, measure: Sequence[np.ndarray]) -> None:
+    """Replace coefficients, in place, by the tensor they are those of."""
+    for axis, (r, w) in enumerate(reflectors(measure)):
+        view = f.reshape(along(f.shape, axis))
+        update_along_axis(view, 1.0 / r, w / (w[0] * r), w, view)
 
 
 def eigenvalues(measure: Sequence[np.ndarray]) -> np.ndarray:
     """Return m(S(k)) = sum_i m_i [k_i > 0] for each multi-index k."""
-    shape = tuple(len(mu) for mu in measure)
-    values = np.zeros(shape)
-    for axis, mu in enumerate(measure):
+    values = np.zeros(())
+    for mu in measure:
         step = np.full(len(mu), mu.sum())
         step[0] = 0.0
-        values += step.reshape([-1 if j == axis else 1 for j in range(len(shape))])
+        values = np.add.outer(values, step)
     return values
 
 
@@ -225,16 +232,13 @@ def potential_of(residual: np.ndarray, measure: Sequence[np.ndarray]) -> np.ndar
     array([[-1.75,  0.25],
            [ 0.25,  1.25]])
     """
-    roots = outer_roots(measure)
     phi = residual
-    phi *= roots
-    reflect(phi, measure)
+    to_hoeffding(phi, measure)
     spectrum = eigenvalues(measure)
     spectrum.flat[0] = 1.0
     phi /= spectrum
     phi.flat[0] = 0.0
-    reflect(phi, measure)
-    phi /= roots
+    from_hoeffding(phi, measure)
     return phi
 
 
@@ -263,8 +267,8 @@ def hoeffding_energies(f: np.ndarray, measure: Sequence[np.ndarray]) -> np.ndarr
     ... )
     array([0., 0., 0., 4.])
     """
-    coefficients = f * outer_roots(measure)
-    reflect(coefficients, measure)
+    coefficients = f.copy()
+    to_hoeffding(coefficients, measure)
     mask = np.zeros(f.shape, dtype=np.int64)
     for axis, d in enumerate(f.shape):
         bit = (np.arange(d) > 0) * 2**axis
