@@ -6,6 +6,7 @@ initial weights and batches are the same for all arms of a seed, so that contras
 arms are evaluated against all references.
 """
 
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
@@ -352,7 +353,10 @@ class SoftLabelAudit(BaseEstimator):
         """Train all pairs of arm and seed, as many at a time as `n_jobs` says."""
         from tqdm.auto import tqdm
 
-        memory = self.memory if isinstance(self.memory, Memory) else Memory(self.memory, verbose=0)
+        memory = self.memory
+        if not isinstance(memory, Memory):
+            # joblib would put a Path and the same str into different folders.
+            memory = Memory(None if memory is None else os.fspath(memory), verbose=0)
         train = memory.cache(fit_one)
         runner = Parallel(n_jobs=self.n_jobs, return_as="generator")
         fits = runner(

@@ -1,6 +1,9 @@
 """The audit: paired runs, contrasts, intervals, strata, stability, report."""
 
 import pickle
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -322,6 +325,54 @@ def test_parallel_runs_and_memory_give_the_same(tmp_path: Path) -> None:
         kept.sort_values(list(kept)).reset_index(drop=True),
         first.results_.sort_values(list(kept)).reset_index(drop=True),
     )
+
+
+AUDIT_OF_EIGHT_FITS = """
+import sys
+from equipoise.datasets import make_ambiguous_digits, simulate_annotators
+from equipoise.estimators import SoftLabelClassifier
+from equipoise.explainers import SoftLabelAudit
+
+def audit(memory):
+    made = make_ambiguous_digits(400, ambiguity=0.5, random_state=0)
+    votes = simulate_annotators(made.posterior, skill=(1, 1), random_state=1).counts
+    arms = ["hard_orig", "hard_mode", "soft_human", "shuffled"]
+    model = SoftLabelClassifier(hidden_layer_sizes=(32,), max_epochs=20, batch_size=8)
+    audit = SoftLabelAudit(
+        model, arms=arms, seeds=2, n_bootstrap=10, memory=memory, random_state=0, verbose=1
+    )
+    return audit.fit(made.data / 16, made.target, votes)
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_audit_goes_on_from_disk(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The process is killed outright after two fits; another one takes up the rest."""
+    script = AUDIT_OF_EIGHT_FITS + "\naudit(sys.argv[1])"
+    killed = tmp_path / "killed"
+    process = subprocess.Popen([sys.executable, "-P", "-c", script, str(killed)])
+    try:
+        deadline = time.monotonic() + 120
+        while len(list(killed.rglob("output.pkl"))) < 2:
+            assert process.poll() is None, "the audit ended before it could be killed"
+            assert time.monotonic() < deadline, "no fit was stored"
+            time.sleep(0.02)
+    finally:
+        process.kill()
+        process.wait()
+    stored = {path: path.stat().st_mtime_ns for path in killed.rglob("output.pkl")}
+    assert 2 <= len(stored) < 8
+    room: dict = {}
+    exec(AUDIT_OF_EIGHT_FITS, room)
+    resumed = room["audit"](killed)
+    assert len(list(killed.rglob("output.pkl"))) == 8
+    assert all(path.stat().st_mtime_ns == written for path, written in stored.items())
+    assert "8/8" in capsys.readouterr().err  # the bar counts fits
+    whole = room["audit"](None)
+    pd.testing.assert_frame_equal(resumed.results_, whole.results_)
+    pd.testing.assert_frame_equal(resumed.effects_, whole.effects_)
 
 
 def test_dynamics_and_alignment(audited: SoftLabelAudit) -> None:
