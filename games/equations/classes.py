@@ -31,6 +31,8 @@ __all__ = ["LEMMClass", "classify_lemm", "classify_quickly"]
 Array = np.ndarray
 POWER_STEPS = 50
 DAMPING = 0.05
+#: Relative width of the bracket of a spectral radius that ends its search.
+CLOSED = 1e-9
 #: Eigenvalues cost more than determinants: fewer policies are enumerated for them.
 RADIUS_SHARE = 64
 #: Components larger than this aren't searched for refutations (dense inverses).
@@ -111,20 +113,24 @@ def component_radii(
     nodes: Array,
     ptr: Array,
     cols: Array,
-    coef: Array,
+    inner: Array,
     order: Array,
     bounds: Array,
-    label: Array,
     steps: int,
     delta: float,
     u: Array,
     scratch: Array,
 ) -> float:
-    """Lower bound of the absolute spectral radius (Collatz-Wielandt, component by component)."""
+    """Lower bound of the absolute spectral radius (Collatz-Wielandt, component by component).
+
+    `inner` holds the coefficients, 0 where they lead out of the component. A component is left
+    when its bracket has closed.
+    """
     lower = 0.0
     for c in range(bounds.shape[0] - 1):
         for _ in range(steps if bounds[c + 1] - bounds[c] > 1 else 1):
             smallest = np.inf
+            largest = 0.0
             top = 0.0
             for position in range(bounds[c], bounds[c + 1]):
                 i = order[position]
@@ -132,20 +138,26 @@ def component_radii(
                 for row in range(nodes[i], nodes[i + 1]):
                     total = 0.0
                     for k in range(ptr[row], ptr[row + 1]):
-                        if label[cols[k]] == c:
-                            total += abs(coef[k]) * u[cols[k]]
+                        total += abs(inner[k]) * u[cols[k]]
                     best = max(best, total)
-                smallest = min(smallest, best / u[i])
+                ratio = best / u[i]
+                smallest = min(smallest, ratio)
+                largest = max(largest, ratio)
                 scratch[i] = best + delta * u[i]
                 top = max(top, scratch[i])
             lower = max(lower, smallest)
+            if largest - smallest <= CLOSED * largest or largest <= lower:
+                break
             for position in range(bounds[c], bounds[c + 1]):
                 u[order[position]] = scratch[order[position]] / top
     return lower
 
 
-def tighten(problem: LEMM, v: Array) -> tuple[Array, float]:
-    """Damped power steps towards the weights with the smallest contraction factor."""
+def tighten(problem: LEMM, v: Array, lower: float) -> tuple[Array, float]:
+    """Damped power steps towards the weights with the smallest contraction factor.
+
+    No factor is below `lower`; the steps end there.
+    """
     nodes, ptr, cols, coef, _, _ = problem.arrays
     best, best_factor = v, np.inf
     image = np.empty(problem.n)
@@ -154,6 +166,8 @@ def tighten(problem: LEMM, v: Array) -> tuple[Array, float]:
         factor = float(np.max(image / v))
         if factor < best_factor:
             best, best_factor = v, factor
+        if best_factor <= lower * (1 + CLOSED):
+            break
         v = image + DAMPING * v
         if not (v > 0).all() or factor == 0:
             break
@@ -162,6 +176,15 @@ def tighten(problem: LEMM, v: Array) -> tuple[Array, float]:
             break
     best = best / best.min()
     return best, 1 - float(np.min(contraction_gap(problem, best) / best))
+
+
+def inner_coefficients(problem: LEMM) -> Array:
+    """The coefficients in the order of ``A.data``, 0 where they lead out of a component."""
+    label, _, bounds = problem.components
+    if len(bounds) == 2:
+        return problem.A.data
+    starts, cols = problem.edges
+    return np.where(label[cols] == np.repeat(label, np.diff(starts)), problem.A.data, 0.0)
 
 
 def classify_quickly(problem: LEMM) -> LEMMClass:
@@ -207,11 +230,9 @@ def component_rows(problem: LEMM, members: Array) -> tuple[Array, Array]:
 
 def unsettled_components(problem: LEMM) -> list[int]:
     """Components that a few sweeps, each component for itself, don't prove absolutely halting."""
-    nodes, ptr, cols, coef, _, _ = problem.arrays
+    nodes, ptr, cols, _, _, _ = problem.arrays
     label, order, bounds = problem.components
-    starts, _ = problem.edges
-    owner = np.repeat(label, np.diff(starts))
-    inner = np.where(label[cols] == owner, coef, 0.0)
+    inner = inner_coefficients(problem)
     w = np.ones(problem.n)
     left: list[int] = []
     c = 0
@@ -275,15 +296,15 @@ def classify_lemm(problem: LEMM, exact_limit: int = 2**20, random_state: Any = N
         raise ValueError(f"exact_limit={exact_limit!r} must be a positive integer")
     rng = check_random_state(random_state)
     found = classify_quickly(problem)
-    label, order, bounds = problem.components
-    nodes, ptr, cols, coef, _, _ = problem.arrays
+    _, order, bounds = problem.components
+    nodes, ptr, cols, _, _, _ = problem.arrays
     lower = component_radii(
-        *(nodes, ptr, cols, coef, order, bounds, label, POWER_STEPS, DAMPING),
+        *(nodes, ptr, cols, inner_coefficients(problem), order, bounds, POWER_STEPS, DAMPING),
         np.ones(problem.n),
         np.empty(problem.n),
     )
     if found.weights is not None:
-        weights, contraction = tighten(problem, found.weights)
+        weights, contraction = tighten(problem, found.weights, lower)
         bracket = (min(lower, contraction), contraction)
         found = replace(found, weights=weights, contraction=contraction, rho_abs_bracket=bracket)
         return replace(found, label=label_of(found))

@@ -83,7 +83,7 @@ def strong_components(start: Array, cols: Array) -> tuple[Array, Array, Array]:
     label : ndarray of shape (n,), int64
         Component of each node; an edge leads to the same or a smaller label.
     order : ndarray of shape (n,), int64
-        Nodes by component.
+        Nodes by component, ascending in each.
     bounds : ndarray of shape (n_components + 1,), int64
         Component c holds the nodes ``order[bounds[c]:bounds[c + 1]]``.
     """
@@ -91,6 +91,8 @@ def strong_components(start: Array, cols: Array) -> tuple[Array, Array, Array]:
     label, order = np.full(n, -2, dtype=np.int64), np.empty(n, dtype=np.int64)
     count = tarjan(start, cols, label, order)
     sizes = np.bincount(label, minlength=count)
+    # Nodes as they are stored inside each component: sweeps then read memory in its order.
+    order = np.argsort(label, kind="stable")
     return label, order, np.concatenate([[0], np.cumsum(sizes)])
 
 
@@ -207,7 +209,6 @@ def sweep_order(label: Array, order: Array, bounds: Array, start: Array, cols: A
     targets = cols[start[0] : start[n]]
     sources = owner[np.argsort(targets, kind="stable")]
     into = np.concatenate([[0], np.cumsum(np.bincount(targets, minlength=n))])
-    stored = np.lexsort((np.arange(n), label))
     out = np.empty(n, dtype=np.int64)
-    breadth_first(label, bounds, stored, start, cols, into, sources, out)
+    breadth_first(label, bounds, order, start, cols, into, sources, out)
     return out

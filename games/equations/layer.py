@@ -2,9 +2,9 @@
 
 The layer's output is the solution x of ``x_i = max or min over a of (q_a.x + b_a)``. With the
 optimal policy's matrix Q and ``lambda = (I - Q)^{-T} g`` for the incoming gradient g, the
-derivative is ``lambda_i`` for the offset of node i's chosen row and ``lambda_i x_j`` for its coefficient in
-column j, and 0 for other rows. Where actions tie, the one found gives an element of the generalised
-gradient.
+derivative is ``lambda_i`` for the offset of node i's chosen row and ``lambda_i x_j`` for its
+coefficient in column j, and 0 for other rows. Where actions tie, the one found gives an element of
+the generalised gradient.
 """
 
 from typing import Any
