@@ -5,6 +5,7 @@ from equipoise.imports import lazy_exports
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
+        "bandits": ["make_bandit_losses"],
         "equations": ["make_lemm"],
         "equation_examples": [
             "make_american_option_lemm",

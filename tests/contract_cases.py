@@ -130,6 +130,11 @@ def voted_items() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X, y, votes
 
 
+def jumping_losses() -> tuple[np.ndarray]:
+    """Losses of three arms in 300 rounds, which jump once."""
+    return (np.repeat([[0.5, 0.8, 0.8], [0.5, 0.8, 0.2]], 150, axis=0),)
+
+
 def soft_label_audit(cls: type) -> Any:
     """A cheap audit of a convex model."""
     from sklearn.linear_model import LogisticRegression
@@ -141,6 +146,52 @@ def soft_label_audit(cls: type) -> Any:
 
 
 CASES: dict[str, Case] = {
+    **{
+        name: Case(
+            make=lambda cls: cls(3, random_state=0),
+            fit=jumping_losses,
+            explain=lambda args: (),
+            sklearn_checks=False,
+            rejects=lambda: [
+                (None,),
+                ("losses",),
+                (np.full((10, 3), np.nan),),
+                (np.full((10, 3), 1.5),),
+                (np.zeros((10, 2)),),
+            ],
+        )
+        for name in (
+            "BanditOverBandit",
+            "Corral",
+            "EpsilonGreedy",
+            "Exp3",
+            "Exp3IX",
+            "Exp3P",
+            "Exp3PlusPlus",
+            "Exp3S",
+            "LogBarrierFTRL",
+            "RestartOnDetect",
+            "StaticDynamicBandit",
+            "ThompsonBeta",
+            "TrackAndExplore",
+            "TsallisINF",
+        )
+    },
+    **{
+        name: Case(
+            make=lambda cls: cls(3),
+            fit=jumping_losses,
+            explain=lambda args: (),
+            sklearn_checks=False,
+        )
+        for name in ("DiscountedUCB", "UCB1")
+    },
+    "SlidingWindowUCB": Case(
+        make=lambda cls: cls(3, horizon=300),
+        fit=jumping_losses,
+        explain=lambda args: (),
+        sklearn_checks=False,
+    ),
     "RelianceReport": Case(
         make=lambda cls: cls(n_resamples=50, random_state=0),
         fit=advised_trials,

@@ -1,0 +1,56 @@
+"""Bandits: learners against still and moving targets, their worlds, simulation and regret."""
+
+from .adversaries import AdaptiveHideEnv, CallableAdversary
+from .barrier import LogBarrierFTRL, TsallisINF
+from .environments import ObliviousEnv, PiecewiseEnv, StochasticSwitchingEnv
+from .exp3 import Exp3, Exp3IX, Exp3P
+from .exp3_adaptive import Exp3PlusPlus, Exp3S
+from .indices import UCB1, DiscountedUCB, EpsilonGreedy, SlidingWindowUCB
+from .masters import BanditOverBandit, Corral
+from .regret import (
+    best_switching_sequence,
+    count_switches,
+    dynamic_regret,
+    regret_profile,
+    static_regret,
+    switching_regret,
+)
+from .results import SimulationResult, scaling_exponent
+from .simulation import simulate
+from .static_dynamic import StaticDynamicBandit
+from .thompson import ThompsonBeta
+from .tracking import RestartOnDetect, TrackAndExplore
+
+__all__ = [
+    "UCB1",
+    "AdaptiveHideEnv",
+    "BanditOverBandit",
+    "CallableAdversary",
+    "Corral",
+    "DiscountedUCB",
+    "EpsilonGreedy",
+    "Exp3",
+    "Exp3IX",
+    "Exp3P",
+    "Exp3PlusPlus",
+    "Exp3S",
+    "LogBarrierFTRL",
+    "ObliviousEnv",
+    "PiecewiseEnv",
+    "RestartOnDetect",
+    "SimulationResult",
+    "SlidingWindowUCB",
+    "StaticDynamicBandit",
+    "StochasticSwitchingEnv",
+    "ThompsonBeta",
+    "TrackAndExplore",
+    "TsallisINF",
+    "best_switching_sequence",
+    "count_switches",
+    "dynamic_regret",
+    "regret_profile",
+    "scaling_exponent",
+    "simulate",
+    "static_regret",
+    "switching_regret",
+]
