@@ -18,7 +18,7 @@ from .posteriors import make_posterior
 if TYPE_CHECKING:
     from .dirichlet_vae import DirichletBetaVAE
 
-__all__ = ["fit_adam"]
+__all__ = ["fit_adam", "train_encoder"]
 
 
 def make_encoder(model: "DirichletBetaVAE", D: int, K: int, dtype: Any) -> Any:
@@ -124,11 +124,7 @@ def fit_adam(
         training.train(net, data, valid, run, model.n_iter_no_change, model.verbose)
     # L_beta in the data's units: the densities of scaled rows differ by D log(factor).
     curve = [float(loss) - D * np.log(factor) for loss in net.history[:, "train_loss"]]
-    if not np.isfinite(curve).all():
-        raise ValueError(
-            f"training diverged: the loss became infinite or NaN with lr={model.lr} and "
-            f"decoder_lr={model.decoder_lr}; lower them"
-        )
+    check_finite(curve, model)
     module = net.module_
     learned = {
         "net_": net,
@@ -147,6 +143,58 @@ def fit_adam(
         learned["archetype_weights_"] = module.decoder.weights().detach().cpu().double().numpy()
         learned["candidates_"] = rows
     return learned
+
+
+def train_encoder(
+    model: "DirichletBetaVAE", X: np.ndarray, share: np.ndarray, scale: float
+) -> dict[str, Any]:
+    """Learned attributes of an encoder trained on rows X for the model's own endmembers."""
+    device, dtype = resolve_device(model.device), resolve_dtype(model.dtype)
+    Y = (X - model.mean_).astype(model.dtype, copy=False) / scale
+    V = (model.components_ - model.mean_).T / scale
+    D, K = V.shape
+    batch_seed = int(model._random.randint(2**31 - 1))
+    plan = training.TrainingPlan(
+        model.max_iter,
+        model.batch_size,
+        model.lr,
+        model.decoder_lr,
+        model.weight_decay,
+        model.beta_,
+        0,
+        device,
+        model.verbose,
+    )
+    with forked_seed(model._random, device):
+        decoder = networks.LinearEndmembers(torch.as_tensor(V, dtype=dtype)).requires_grad_(False)
+        module = networks.DirichletVAE(
+            make_encoder(model, D, K, dtype),
+            decoder,
+            model.concentration_,
+            beta=model.beta_,
+            noise_variance=model.noise_variance_ / scale**2,
+        )
+        net = training.make_net(module, plan, batch_seed, list(model.callbacks or []))
+        net.initialize()
+        data = training.tensors(Y, share * len(Y), dtype)
+        training.train(net, data, None, model.max_iter, model.n_iter_no_change, model.verbose)
+    curve = [float(loss) + D * np.log(scale) for loss in net.history[:, "train_loss"]]
+    check_finite(curve, model)
+    return {
+        "net_": net,
+        "loss_curve_": curve,
+        "n_iter_": len(curve),
+        "converged_": settled(curve, model.n_iter_no_change, model.tol),
+    }
+
+
+def check_finite(curve: list[float], model: "DirichletBetaVAE") -> None:
+    """ValueError where training diverged."""
+    if not np.isfinite(curve).all():
+        raise ValueError(
+            f"training diverged: the loss became infinite or NaN with lr={model.lr} and "
+            f"decoder_lr={model.decoder_lr}; lower them"
+        )
 
 
 def settled(curve: list[float], patience: int, tol: float) -> bool:

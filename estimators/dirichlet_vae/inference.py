@@ -11,7 +11,15 @@ from .spectrum import DataSpectrum
 from .threshold import threshold_of
 from .vem import Penalty, infer_rows
 
-__all__ = ["RowPosteriors", "decode", "infer", "information_of", "report_on", "spectrum_of"]
+__all__ = [
+    "RowPosteriors",
+    "decode",
+    "infer",
+    "information_of",
+    "report_on",
+    "scale_of",
+    "spectrum_of",
+]
 
 
 class RowPosteriors(NamedTuple):
