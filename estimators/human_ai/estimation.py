@@ -55,7 +55,7 @@ class Raw:
     codes: NDArray[np.intp] | None  # worker of each row
     items: NDArray[np.intp] | None = None  # case of each row
 
-    def part(self, rows: NDArray[np.intp]) -> "Raw":
+    def part(self, rows: slice | NDArray[np.intp]) -> "Raw":
         """Some of the rows."""
         values: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
         for name, value in values.items():
@@ -75,7 +75,7 @@ class Estimates:
     systems: Array  # distinct relative capabilities, or one
     capabilities: Capabilities | None
     trials: Trials
-    order: NDArray[np.intp]  # rows of `trials` in terms of the raw ones
+    order: slice | NDArray[np.intp]  # rows of `trials` in terms of the raw ones
     identified: dict[str, bool]
     lapse_free: bool
     lapse: float
@@ -118,7 +118,7 @@ def relative_capability_of(raw: Raw, options: Options, capabilities: Capabilitie
     if raw.r is not None:
         return raw.r
     if options.overlap_belief in ("neglect", 0):
-        return np.ones(len(raw.y))
+        return np.broadcast_to(1.0, len(raw.y))  # read by nothing
     assert capabilities is not None  # checked before
     r = float(capabilities.ai[0] / capabilities.human)
     if not (np.isfinite(r) and r > 0):
@@ -230,7 +230,7 @@ def estimate(raw: Raw, options: Options, start: Array | None = None) -> Estimate
     mean = np.average(raw.Z, axis=0, weights=raw.w) if raw.Z.shape[1] else np.zeros(0)
     V = np.column_stack([np.ones(len(raw.y)), raw.Z - mean])
     q = V.shape[1]
-    order = np.arange(len(raw.y))
+    order: slice | NDArray[np.intp] = slice(None)
     if options.random_effects is not None:
         order = np.argsort(raw.codes, kind="stable")  # type: ignore[arg-type]
     prior = ridge(q, options.alpha)

@@ -66,7 +66,7 @@ def learned_attributes(
         r,
         codes,
         item_codes(items, target),
-    ).part(np.flatnonzero(keep))
+    ).part(slice(None) if keep.all() else np.flatnonzero(keep))
     check_configuration(model, raw)
     options = Options(
         **{f.name: getattr(model, f.name) for f in fields(Options)}  # same names

@@ -85,8 +85,7 @@ def fit_column(
     `sides` says that the column holds binary advice, whatever its values.
     """
     limit = float(np.log(2 * w.sum() - 1)) if w.sum() > 1 else 1.0  # logit(1 - 1 / 2N)
-    sizes = np.unique(np.abs(values))
-    sides_only = sides or len(sizes) == 1
+    sides_only = sides or np.ptp(np.abs(values)) == 0
     if sides_only:
         odds = 1.0
         if truth is not None:
