@@ -81,9 +81,11 @@ class SoftLabelClassifier(SoftPredictions, BaseEstimator):
     vote_smoothing : float, default=0.0
         Dirichlet strength a of (c + a / K) / (n + a), for targets that are votes.
     method : {"auto", "replicate", "resample", "sampled"}, default="auto"
-        For scikit-learn classifiers: a row for each possible label, weighted by its share;
-        `n_resamples` drawn labels a row; or, by `partial_fit`, one new vote a row and epoch. "auto"
-        replicates where the classifier's fit takes `sample_weight`, else resamples.
+        "sampled" trains on one new vote a row and epoch; a scikit-learn classifier needs
+        `partial_fit` for it. For scikit-learn classifiers also: a row for each possible label,
+        weighted by its share, or `n_resamples` drawn labels a row. "auto" trains a network on the
+        targets themselves; it replicates rows where a scikit-learn classifier's fit takes
+        `sample_weight`, else resamples.
     n_resamples : int, default=10
         Labels drawn a row by "resample".
     prune_mass : float, default=0.0

@@ -87,6 +87,13 @@ def check_combination(model: "SoftLabelClassifier", kind: str, partial: bool) ->
     """Parameters that exclude each other."""
     if kind == "sklearn":
         check_base(model, partial)
+    elif model.method in ("replicate", "resample"):
+        raise ValueError(
+            f"method={model.method!r} is for scikit-learn classifiers; a network takes 'auto', "
+            "or 'sampled' for a new vote a row and epoch"
+        )
+    elif model.method == "sampled" and model.solver == "lbfgs" and kind == "mlp":
+        raise ValueError("method='sampled' draws votes anew; solver='lbfgs' needs fixed targets")
     elif model.solver == "lbfgs" and kind == "module":
         raise ValueError("solver='lbfgs' is for the built-in network; estimator is a torch module")
     elif model.solver == "lbfgs" and kind == "mlp" and model.dropout > 0:
@@ -228,14 +235,17 @@ def fit_network(
     full_batch = model.solver == "lbfgs" and kind == "mlp"
     if full_batch:
         X = X.astype(np.float64)
+    # The votes have a stream of their own: batches and dropout are those of the other targets.
+    votes = np.random.RandomState([batch_seed, 1]) if model.method == "sampled" else None
+    criterion = training.SoftTargetLoss(model.loss, votes)
     plan = training.TrainingPlan(
-        model.loss, model.solver, model.lr, model.weight_decay, size, model.max_epochs, device
+        criterion, model.solver, model.lr, model.weight_decay, size, model.max_epochs, device
     )
     with forked_seed(rng, device):
         if goes_on and (kind == "skorch" or epochs is not None):
             net = copy.deepcopy(model.net_)
         elif kind == "skorch":
-            net = training.adopt_net(model.estimator, model.loss)
+            net = training.adopt_net(model.estimator, criterion)
         elif goes_on:
             net = training.make_net(copy.deepcopy(model.net_.module_), plan, batch_seed)
         else:

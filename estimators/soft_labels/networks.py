@@ -6,6 +6,7 @@ Jensen-Shannon divergence, and Brier sum_k (f_k - p_k)^2; averaged with the item
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -127,6 +128,14 @@ LOSSES = {
 }
 
 
+def drawn_votes(P: torch.Tensor, rng: np.random.RandomState) -> torch.Tensor:
+    """One unit row a distribution, drawn from it."""
+    cumulative = P.cumsum(dim=1)
+    u = torch.as_tensor(rng.uniform(size=(len(P), 1)), dtype=P.dtype, device=P.device)
+    columns = (u * cumulative[:, -1:] >= cumulative[:, :-1]).sum(dim=1)
+    return nn.functional.one_hot(columns, P.shape[1]).to(P.dtype)
+
+
 class SoftTargetLoss(nn.Module):
     """Weighted mean loss between logits and soft targets; a criterion for skorch nets.
 
@@ -134,6 +143,9 @@ class SoftTargetLoss(nn.Module):
     ----------
     loss : {"cross_entropy", "reverse_kl", "js", "brier"}, default="cross_entropy"
         The loss of one item. In "reverse_kl" the targets are raised to at least 1e-6.
+    votes : RandomState, optional
+        Draws one vote from each target whenever it is seen in training; outside training the
+        targets themselves count. None trains on the targets.
 
     Examples
     --------
@@ -144,11 +156,14 @@ class SoftTargetLoss(nn.Module):
     0.6931
     """
 
-    def __init__(self, loss: str = "cross_entropy") -> None:
+    def __init__(
+        self, loss: str = "cross_entropy", votes: np.random.RandomState | None = None
+    ) -> None:
         super().__init__()
         if loss not in LOSSES:
             raise ValueError(f"loss={loss!r} is not allowed; allowed: {sorted(LOSSES)}")
         self.loss = loss
+        self.votes = votes
 
     def forward(self, logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         """Return the mean loss over the batch.
@@ -166,6 +181,8 @@ class SoftTargetLoss(nn.Module):
             A scalar.
         """
         P, weight = target[:, :-1].to(logits.dtype), target[:, -1].to(logits.dtype)
+        if self.training and self.votes is not None:
+            P = drawn_votes(P, self.votes)
         items = LOSSES[self.loss](logits, P)
         # A batch of weightless items has loss 0, not 0 / 0.
         return (weight * items).sum() / weight.sum().clamp_min(torch.finfo(items.dtype).tiny)

@@ -32,7 +32,7 @@ EVALUATION_ROWS = 4096
 class TrainingPlan(NamedTuple):
     """How the built-in loop trains a module."""
 
-    loss: str
+    criterion: SoftTargetLoss
     solver: str
     lr: float
     weight_decay: float
@@ -130,7 +130,7 @@ def make_net(module: nn.Module, plan: TrainingPlan, batch_seed: int) -> NeuralNe
     """The skorch net that trains a module by the plan."""
     common: dict[str, Any] = {
         "module": module,
-        "criterion": SoftTargetLoss(plan.loss),
+        "criterion": plan.criterion,
         "max_epochs": plan.max_epochs,
         "iterator_train": TensorBatches,
         "iterator_valid": TensorBatches,
@@ -167,7 +167,7 @@ def make_net(module: nn.Module, plan: TrainingPlan, batch_seed: int) -> NeuralNe
     )
 
 
-def adopt_net(net: NeuralNet, loss: str) -> NeuralNet:
+def adopt_net(net: NeuralNet, criterion: SoftTargetLoss) -> NeuralNet:
     """A user's net, with the criterion and the split that soft targets need."""
     from sklearn.base import clone
 
@@ -179,7 +179,7 @@ def adopt_net(net: NeuralNet, loss: str) -> NeuralNet:
     own = clone(net).get_params(deep=False)
     kept = {name: value for name, value in own.items() if not name.startswith("criterion")}
     kept |= {
-        "criterion": SoftTargetLoss(loss),
+        "criterion": criterion,
         "train_split": None,
         "predict_nonlinearity": to_probabilities,
     }

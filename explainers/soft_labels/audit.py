@@ -36,6 +36,8 @@ from .audit_runs import (
     Split,
     check_takes_soft_labels,
     difficulty_strata,
+    draws_votes,
+    final_step,
     fit_one,
     out_of_fold,
     read_items,
@@ -60,7 +62,8 @@ class SoftLabelAudit(BaseEstimator):
         that ends in one. Its `random_state` is set to the seed of each run.
     arms : "default", sequence of str or mapping, default="default"
         Target matrices to compare, as for `make_label_arms`; the teacher arms are made from
-        out-of-fold predictions of the estimator trained on the modes.
+        out-of-fold predictions of the estimator trained on the modes. "sampled" is a new vote in
+        every epoch where `SoftLabelClassifier` trains a network or by `partial_fit`, else one draw.
     seeds : int or sequence of int, default=5
         Number of training seeds, drawn from `random_state`, or the seeds themselves.
     metrics : "default", sequence of str or mapping, default="default"
@@ -263,6 +266,13 @@ class SoftLabelAudit(BaseEstimator):
             random_state=arm_seed,
             teacher=teacher,
         )
+        more: dict[str, dict[str, Any]] = {}
+        fixed = names if isinstance(names, list) else []
+        own = self.arms.get("sampled") if isinstance(self.arms, Mapping) else None
+        if "sampled" in fixed and own is None and draws_votes(final_step(self.estimator)[1]):
+            # A new vote in every epoch, instead of the one draw that an estimator without has.
+            matrices["sampled"] = train_humans.P
+            more["sampled"] = {"method": "sampled"}
         arms = list(matrices)
         K = len(classes)
         targets = {
@@ -295,7 +305,7 @@ class SoftLabelAudit(BaseEstimator):
             targets,
             classes,
         )
-        fits = self._run([(arm, seed) for seed in seeds for arm in arms], split, matrices)
+        fits = self._run([(arm, seed) for seed in seeds for arm in arms], split, matrices, more)
         F = np.array([[fits[arm, seed].F for seed in seeds] for arm in arms])
         bootstrap = np.random.RandomState(bootstrap_seed)
         shares = seed_weights(len(seeds), self.n_bootstrap, bootstrap)
@@ -349,6 +359,7 @@ class SoftLabelAudit(BaseEstimator):
         jobs: list[tuple[str, int]],
         split: Split,
         matrices: dict[str, np.ndarray],
+        more: dict[str, dict[str, Any]],
     ) -> dict[tuple[str, int], Fit]:
         """Train all pairs of arm and seed, as many at a time as `n_jobs` says."""
         from tqdm.auto import tqdm
@@ -361,7 +372,13 @@ class SoftLabelAudit(BaseEstimator):
         runner = Parallel(n_jobs=self.n_jobs, return_as="generator")
         fits = runner(
             delayed(train)(
-                self.estimator, split, matrices[arm], seed, self.track_dynamics, self.keep_models
+                self.estimator,
+                split,
+                matrices[arm],
+                seed,
+                self.track_dynamics,
+                self.keep_models,
+                more.get(arm),
             )
             for arm, seed in jobs
         )

@@ -16,7 +16,16 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from .dynamics import TrainingDynamics
 from .targets import SoftTargets, column_names, columns_of, entropy, soft_targets
 
-__all__ = ["Fit", "Split", "check_takes_soft_labels", "difficulty_strata", "fit_one", "out_of_fold"]
+__all__ = [
+    "Fit",
+    "Split",
+    "check_takes_soft_labels",
+    "difficulty_strata",
+    "draws_votes",
+    "final_step",
+    "fit_one",
+    "out_of_fold",
+]
 
 TEACHER_FOLDS = 5
 
@@ -68,11 +77,25 @@ def is_network(classifier: Any) -> bool:
     return "callbacks" in parameters and (inner is None or hasattr(inner, "forward"))
 
 
-def fit_one(estimator: Any, split: Split, T: np.ndarray, seed: int, track: bool, keep: bool) -> Fit:
+def draws_votes(classifier: Any) -> bool:
+    """Whether the classifier can draw a new vote from each target in every epoch."""
+    own = classifier.get_params(deep=False)
+    return "method" in own and (is_network(classifier) or hasattr(own["estimator"], "partial_fit"))
+
+
+def fit_one(
+    estimator: Any,
+    split: Split,
+    T: np.ndarray,
+    seed: int,
+    track: bool,
+    keep: bool,
+    more: dict[str, Any] | None = None,
+) -> Fit:
     """Train one arm with one seed, and keep its test probabilities and its dynamics."""
     model = clone(estimator)
     prefix, final = final_step(model)
-    settings: dict[str, Any] = {"random_state": seed, "classes": split.classes}
+    settings: dict[str, Any] = {"random_state": seed, "classes": split.classes, **(more or {})}
     own = final.get_params(deep=False)
     model.set_params(**{prefix + k: v for k, v in settings.items() if k in own})
     watched = track and is_network(final) and not prefix

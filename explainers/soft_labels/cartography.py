@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.special import betaincc
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, clone
 from sklearn.neural_network import MLPClassifier
@@ -35,6 +36,20 @@ from .targets import (
 __all__ = ["DatasetCartography"]
 
 N_SUSPECTS = 5
+
+
+def label_doubt(P: np.ndarray, counts: np.ndarray | None, labels: np.ndarray) -> np.ndarray:
+    """Probability that more people would choose the most voted other class than the label.
+
+    Under a uniform Dirichlet prior the rival's share of the two is Beta(1 + rival's votes, 1 +
+    label's votes): few votes leave doubt also where they all agree. Without votes, 0 or 1.
+    """
+    rows = np.arange(len(P))
+    if counts is None:
+        return (P[rows, labels] < P.max(axis=1)).astype(float)
+    others = counts.copy()
+    others[rows, labels] = -1
+    return betaincc(1.0 + others.max(axis=1), 1.0 + counts[rows, labels], 0.5)
 
 
 def partial_spearman(a: np.ndarray, b: np.ndarray, groups: np.ndarray) -> float:
@@ -79,8 +94,9 @@ class DatasetCartography(BaseEstimator):
     human_entropy_ : ndarray of shape (n_samples,) or None
         Entropy of the soft labels, in nats, where given.
     suspicion_ : ndarray of shape (n_samples,) or None
-        1 - confidence where the label isn't the annotators' mode, else 0, where soft labels were
-        given: candidates for label errors.
+        Candidates for label errors, where soft labels were given: 1 - confidence, times the
+        probability under the votes that another class is more common than the label. With
+        probabilities instead of votes that is 1 where the label isn't the mode, else 0.
     classes_ : ndarray of shape (n_classes,)
         Label of each column.
     estimator_ : object or None
@@ -150,9 +166,9 @@ class DatasetCartography(BaseEstimator):
         X = X if hasattr(X, "shape") else np.asarray(X)
         columns, classes = read_hard(y, None)
         check_consistent_length(X, columns)
-        P = None
+        P, counts = None, None
         if soft_labels is not None:
-            P = soft_targets(soft_labels, classes, name="soft_labels").P
+            P, counts, _ = soft_targets(soft_labels, classes, name="soft_labels")
             check_consistent_length(X, P)
         estimator = (
             MLPClassifier(random_state=0) if self.estimator is None else clone(self.estimator)
@@ -167,7 +183,7 @@ class DatasetCartography(BaseEstimator):
         if file is not None:
             file.close()
         self.classes_, self.estimator_ = classes, estimator
-        return self._finish(recorder, P)
+        return self._finish(recorder, P, counts)
 
     def _recorder(self, columns: np.ndarray, P: np.ndarray | None) -> DynamicsRecorder:
         if self.reference == "label":
@@ -178,15 +194,17 @@ class DatasetCartography(BaseEstimator):
             return DynamicsRecorder.soft(P)
         return DynamicsRecorder(human_modes(P, columns), P)
 
-    def _finish(self, recorder: DynamicsRecorder, P: np.ndarray | None) -> Self:
+    def _finish(
+        self, recorder: DynamicsRecorder, P: np.ndarray | None, counts: np.ndarray | None
+    ) -> Self:
         dynamics = recorder.result()
         self.dynamics_ = dynamics
         self.regions_ = regions(dynamics.confidence, dynamics.variability)
         self.human_entropy_, self.suspicion_, self.alignment_ = None, None, None
         if P is not None:
             self.human_entropy_ = entropy(P)
-            shifted = P[np.arange(len(P)), dynamics.reference] < P.max(axis=1)
-            self.suspicion_ = (1 - dynamics.confidence) * shifted
+            doubt = label_doubt(P, counts, dynamics.reference)
+            self.suspicion_ = (1 - dynamics.confidence) * doubt
             axes = {
                 "1 - confidence": 1 - dynamics.confidence,
                 "variability": dynamics.variability,
@@ -241,11 +259,11 @@ class DatasetCartography(BaseEstimator):
         if len(shape) != 3 or shape[0] < 1:
             raise ValueError(f"F has shape {shape}; expected (n_epochs, n_samples, n_classes)")
         soft = is_matrix(reference)
-        P = None
+        P, counts = None, None
         if soft:
-            P = soft_targets(reference, name="reference").P
+            P, counts, _ = soft_targets(reference, name="reference")
         elif soft_labels is not None:
-            P = soft_targets(soft_labels, name="soft_labels").P
+            P, counts, _ = soft_targets(soft_labels, name="soft_labels")
         if P is not None and P.shape != shape[1:]:
             raise ValueError(f"soft labels have shape {P.shape}; expected {shape[1:]}")
         if soft and P is not None:
@@ -263,7 +281,7 @@ class DatasetCartography(BaseEstimator):
             recorder.update(values)
         made = cls(reference="soft" if soft else "label", epochs=shape[0])
         made.classes_, made.estimator_ = np.arange(shape[2]), None
-        return made._finish(recorder, P)
+        return made._finish(recorder, P, counts)
 
     def explain(self) -> Explanation:
         """Say which items are easy, hard and ambiguous.
@@ -273,8 +291,8 @@ class DatasetCartography(BaseEstimator):
         equipoise.explanation.Explanation
             One row an item: ``index``, ``reference`` (label), ``confidence``, ``variability``,
             ``correctness``, ``forgetting``, ``entropy``, ``region``; with soft labels also
-            ``human_entropy``, ``soft_confidence`` and ``suspicion`` (1 - confidence where the label
-            isn't the annotators' mode, else 0). Plots "data_map", and "alignment" with soft labels.
+            ``human_entropy``, ``soft_confidence`` and ``suspicion`` (see `suspicion_`). Plots
+            "data_map", and "alignment" with soft labels.
         """
         check_is_fitted(self, "dynamics_")
         dynamics = self.dynamics_

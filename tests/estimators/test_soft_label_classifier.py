@@ -45,6 +45,7 @@ from equipoise.estimators import (
     SoftTargetLoss,
     get_soft_scorer,
 )
+from equipoise.estimators.soft_labels.networks import drawn_votes
 from equipoise.explainers import kl_to_humans, soft_cross_entropy
 
 X6 = np.array([[0, 0], [1, 0], [0, 1], [1, 1], [2, 1], [1, 2]], dtype=float)
@@ -275,6 +276,13 @@ X60, C60, Y60 = problem()
         ({"estimator": LogisticRegression}, {}, TypeError, "is not supported"),
         ({"estimator": "mlp"}, {}, TypeError, "is not supported"),
         ({"estimator": None, "solver": "lbfgs", "dropout": 0.5}, {}, ValueError, "needs dropout=0"),
+        ({"estimator": None, "method": "resample"}, {}, ValueError, "for scikit-learn classifiers"),
+        (
+            {"estimator": None, "method": "sampled", "solver": "lbfgs"},
+            {},
+            ValueError,
+            "needs fixed targets",
+        ),
         ({"estimator": nn.Linear(4, 3), "solver": "lbfgs"}, {}, ValueError, "built-in network"),
         ({"estimator": nn.Linear(4, 2)}, {}, ValueError, "one logit a class"),
         ({"estimator": None, "lr": 1e30, "solver": "sgd"}, {}, ValueError, "training diverged"),
@@ -366,6 +374,40 @@ def test_a_new_vote_each_epoch(base: object) -> None:
     assert model.score(X, counts) > 0.6
     again = clone(model).fit(X, counts)
     np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X))
+
+
+def test_networks_draw_a_new_vote_each_epoch() -> None:
+    X, counts, _ = problem(200)
+    fixed = SoftLabelClassifier(hidden_layer_sizes=(), max_epochs=60, lr=0.02, random_state=0)
+    model = clone(fixed).set_params(method="sampled")
+    soft, drawn = fixed.fit(X, counts).predict_proba(X), model.fit(X, counts).predict_proba(X)
+    np.testing.assert_array_equal(clone(model).fit(X, counts).predict_proba(X), drawn)
+    # One draw for all epochs is noise that stays; new draws average out.
+    once = np.eye(3)[
+        [np.random.RandomState(i).choice(3, p=c / c.sum()) for i, c in enumerate(counts)]
+    ]
+    stuck = clone(fixed).fit(X, once).predict_proba(X)
+    assert 0 < np.abs(drawn - soft).mean() < 0.6 * np.abs(stuck - soft).mean()
+    # Of one-hot targets every draw is the target: same weights, same batches, same model.
+    hard = np.eye(3)[counts.argmax(axis=1)]
+    np.testing.assert_array_equal(
+        clone(model).fit(X, hard).predict_proba(X), clone(fixed).fit(X, hard).predict_proba(X)
+    )
+    net = NeuralNetClassifier(nn.Linear(X.shape[1], 3), max_epochs=2, verbose=0)
+    adopted = SoftLabelClassifier(net, method="sampled", random_state=0).fit(X, counts)
+    plain = SoftLabelClassifier(net, random_state=0).fit(X, counts)
+    assert (adopted.predict_proba(X) != plain.predict_proba(X)).any()
+
+
+def test_votes_are_drawn_in_training_only() -> None:
+    P = torch.tensor([[0.2, 0.5, 0.3], [1.0, 0, 0]]).repeat(20_000, 1)
+    drawn = drawn_votes(P, np.random.RandomState(0)).reshape(20_000, 2, 3).mean(dim=0)
+    # Four standard errors of a share from 20,000 draws.
+    np.testing.assert_allclose(drawn, P[:2], atol=4 * 0.5 / np.sqrt(20_000))
+    loss = SoftTargetLoss(votes=np.random.RandomState(0)).eval()
+    logits, target = torch.randn(5, 3), torch.cat([P[:5], torch.ones(5, 1)], dim=1)
+    assert loss(logits, target) == SoftTargetLoss()(logits, target)
+    assert loss.train()(logits, target) != SoftTargetLoss()(logits, target)
 
 
 def test_sampled_votes_follow_the_distribution() -> None:

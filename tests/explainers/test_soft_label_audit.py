@@ -12,6 +12,7 @@ import pytest
 from scipy.stats import spearmanr, ttest_1samp
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -285,6 +286,25 @@ def test_teacher_and_own_arms_and_metrics() -> None:
     assert audit.dynamics_.empty
     with pytest.raises(ValueError, match="kind='data_map'"):
         audit.explain().plot("data_map")
+
+
+def test_the_arm_of_drawn_votes() -> None:
+    """A network draws a new vote in every epoch; an estimator without epochs has one draw."""
+    X, y, votes = items(100)
+    settings = {"seeds": 1, "n_bootstrap": 0, "keep_models": True, "random_state": 0}
+    arms = ["soft_human", "sampled"]
+    for estimator, method in (
+        (network(), "sampled"),
+        (SoftLabelClassifier(GaussianNB()), "sampled"),
+        (SoftLabelClassifier(LogisticRegression()), "auto"),
+    ):
+        audit = SoftLabelAudit(estimator, arms=arms, **settings).fit(X, y, votes)
+        methods = {arm: model.method for (arm, _), model in audit.models_.items()}
+        assert methods == {"soft_human": "auto", "sampled": method}
+        target = next(
+            m for (arm, _), m in audit.models_.items() if arm == "sampled"
+        ).target_entropy_
+        assert (target.max() > 0) == (method == "sampled")
 
 
 def test_pipelines() -> None:

@@ -173,11 +173,30 @@ def test_alignment_and_suspects() -> None:
     confidence = probabilities[:, np.arange(80), y].mean(axis=0)
     expected = spearmanr(1 - confidence.round(12), H).statistic
     assert table.loc["1 - confidence", "spearman"] == pytest.approx(expected, abs=1e-9)
+    shares = votes / votes.sum(axis=1, keepdims=True)
+    plain = DatasetCartography.from_probabilities(probabilities, y, shares)
     shifted = votes[np.arange(80), y] < votes.max(axis=1)
-    np.testing.assert_allclose(made.suspicion_, (1 - confidence) * shifted, atol=1e-12)
+    np.testing.assert_allclose(plain.suspicion_, (1 - confidence) * shifted, atol=1e-12)
+    # With votes: draws from the posterior of the class shares, for the label against its rival.
+    draws = rng.standard_gamma(votes + 1.0, (40_000, 80, 3))
+    others = np.where(np.eye(3, dtype=bool)[y], -1, votes)
+    rival = others.argmax(axis=1)
+    doubt = (draws[:, np.arange(80), rival] > draws[:, np.arange(80), y]).mean(axis=0)
+    # Five standard errors of a share of 40,000 draws.
+    np.testing.assert_allclose(made.suspicion_, (1 - confidence) * doubt, atol=0.0125)
     frame = made.explain().to_frame()
     assert {"human_entropy", "suspicion", "soft_confidence", "region"} <= set(frame.columns)
     assert "labels to look at first" in str(made.explain())
+
+
+def test_few_votes_leave_doubt_of_a_label() -> None:
+    """Of unanimous items that the model learns alike, the one with fewest votes is looked at
+    first; and a clear majority against the label comes before both."""
+    votes = np.array([[1, 0], [4, 0], [40, 0], [2, 30]])
+    F = np.tile([[0.6, 0.4]], (2, 4, 1))
+    made = DatasetCartography.from_probabilities(F, [0, 0, 0, 0], votes)
+    np.testing.assert_allclose(made.suspicion_[:2], 0.4 * np.array([1 / 4, 1 / 32]), atol=1e-12)
+    assert made.suspicion_.argsort()[::-1].tolist() == [3, 0, 1, 2]
 
 
 def test_correlation_within_classes_ignores_differences_between_them() -> None:
