@@ -9,14 +9,17 @@ from joblib import effective_n_jobs
 from equipoise.blocks import map_blocks
 
 from .kernels import best_rows, gauss_seidel, row_values, select_rows
+from .krylov import bicgstab
 from .problem import LEMM
 from .solver import BoundedGap
 
 __all__ = ["Blocks", "Pace", "anderson_candidate", "extrapolate"]
 
 Array = np.ndarray
+#: Iterations of the Krylov method, after which T is applied again.
+LARGEST = 100
 #: Share of nodes that may change their action in a policy that counts as settled.
-UNSETTLED = 1e-3
+UNSETTLED = 1e-2
 Block = tuple[Array, Array, tuple[float, float, float]]
 
 
@@ -52,16 +55,24 @@ class Pace:
     """How many sweeps until the next check: a fixed number, or what the rate so far foresees."""
 
     SHORTEST, LONGEST = 4, 40
+    #: Sweeps above which a Krylov method gets there with less work.
+    SLOW = 60
 
     def __init__(self, check_every: int | str, tol: float) -> None:
         self.fixed = None if isinstance(check_every, str) else check_every
         self.tol = tol
         self.step = self.SHORTEST
+        self.needed = 0.0
         self.last = np.inf
         self.checks = 0
 
     def next(self, left: int) -> int:
         return min(self.step if self.fixed is None else self.fixed, left)
+
+    @property
+    def slow(self) -> bool:
+        """Whether the rate so far foresees many sweeps (only where blocks may be of any length)."""
+        return self.fixed is None and self.needed > self.SLOW
 
     def record(self, gap: float, k: int, settled: bool = True) -> None:
         """Note the gap after a block of k sweeps, and whether its policy is nearly the last one.
@@ -69,8 +80,10 @@ class Pace:
         While policies still change, sweeps with one held are wasted: blocks stay short.
         """
         self.checks += 1
+        self.needed = 0.0
         if settled and 0 < gap < self.last < np.inf:
             needed = k * np.log(gap / self.tol) / np.log(self.last / gap)
+            self.needed = float(needed)
             # Early rates say little: blocks grow with the number of checks.
             longest = min(self.LONGEST, self.SHORTEST * self.checks**2)
             self.step = int(np.clip(np.ceil(needed), self.SHORTEST, longest))
@@ -93,6 +106,8 @@ class Blocks:
         self.values = np.empty(problem.m)
         self.policy = np.zeros(problem.n, dtype=np.int64)
         self.settled = True
+        self.krylov = True
+        self.spent = 0
 
     def image(self, x: Array, out: Array) -> None:
         """``out = T(x)`` with its policy, each range of nodes in a thread of its own."""
@@ -145,6 +160,25 @@ class Blocks:
         self.image(x, out)
         self.settled = bool(np.count_nonzero(before != self.policy) <= UNSETTLED * len(x))
         return x, out, self.bound.measure(x, out)
+
+    def solved_policy(self, x: Array, error: float) -> Block:
+        """The last policy's equations solved to about an error, then one sweep of T.
+
+        Where the Krylov method doesn't halve the residual, it is given up for good.
+        """
+        problem = self.problem
+        select_rows(*problem.arrays[:5], self.policy, *self.chosen)
+        held = self.policy.copy()
+        point, out = x.copy(), np.empty_like(x)
+        target = error * float(np.min(self.bound.gap))
+        made, left = bicgstab(*self.chosen, target, LARGEST, point, np.empty((5, len(x))))
+        if not (left <= 0.5 and np.isfinite(point).all()):
+            self.krylov = False
+            point = x
+        self.image(point, out)
+        self.spent = 2 * made + 2
+        self.settled = bool(np.count_nonzero(held != self.policy) <= UNSETTLED * len(x))
+        return point, out, self.bound.measure(point, out)
 
     def in_place(self, x: Array, k: int) -> Block:
         """k sweeps, then a measurement on top."""

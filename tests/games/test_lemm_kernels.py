@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from equipoise.datasets import make_lemm
-from equipoise.games import LEMM
-from equipoise.games.equations import graph, kernels
+from equipoise.games import LEMM, ValueIteration
+from equipoise.games.equations import graph, kernels, sweeps
 from equipoise.games.equations.determinants import enumerate_radii, enumerate_signs
+from equipoise.games.equations.krylov import bicgstab
 from equipoise.games.equations.rational import solve_rational
 from equipoise.games.equations.solver import BoundedGap
 from equipoise.games.equations.sweeps import anderson_candidate
@@ -216,3 +217,43 @@ def test_overflowing_weights_prove_nothing():
     A = np.random.RandomState(0).normal(size=(60, 30))
     problem = LEMM(A, np.zeros(60), np.arange(0, 61, 2), [1] * 30)
     assert find_weights(problem).weights is None
+
+
+@pytest.mark.parametrize("kind", ["mdp", "absolutely_halting"])
+def test_bicgstab_solves_for_a_policy(kind):
+    made = make_lemm(200, 2, kind=kind, structure="banded", random_state=0)
+    Q, b = made.problem.policy_matrix(made.policy)
+    expected = np.linalg.solve(np.eye(200) - Q.toarray(), b)
+    x, work = np.zeros(200), np.empty((5, 200))
+    iterations, left = bicgstab(Q.indptr, Q.indices, Q.data, b, 1e-11, 500, x, work)
+    assert 0 < iterations < 200
+    assert left < 1e-9
+    assert np.abs(b + Q @ x - x).max() < 1e-10
+    np.testing.assert_allclose(x, expected, atol=1e-9)
+    assert bicgstab(Q.indptr, Q.indices, Q.data, b, 1e-9, 500, x, work)[0] == 0
+    y = np.zeros(200)
+    assert bicgstab(Q.indptr, Q.indices, Q.data, b, 1e-11, 3, y, work)[0] == 3
+    assert np.abs(y - expected).max() < np.abs(expected).max()
+
+
+def test_slow_sweeps_give_way_to_krylov_steps():
+    """A long chain: local moves, so that sweeps gain little and the bracket is wide."""
+    made = make_lemm(3000, 2, kind="mdp", structure="banded", contraction=0.995, random_state=0)
+    plain = ValueIteration("modified_policy", tol=1e-8, check_every=20).fit(made.problem)
+    quick = ValueIteration("modified_policy", tol=1e-8, check_every="auto").fit(made.problem)
+    assert quick.n_iter_ < plain.n_iter_ / 2
+    for solver in (plain, quick):
+        assert solver.status_ == "optimal"
+        assert np.abs(solver.value_ - made.value).max() <= solver.error_bound_ + 1e-12
+
+
+def test_failing_krylov_steps_are_given_up(monkeypatch):
+    def broken(*args):
+        args[-2][:] = np.nan
+        return 1, np.nan
+
+    monkeypatch.setattr(sweeps, "bicgstab", broken)
+    made = make_lemm(3000, 2, kind="mdp", structure="banded", contraction=0.995, random_state=0)
+    solver = ValueIteration("modified_policy", tol=1e-8, check_every="auto").fit(made.problem)
+    assert solver.status_ == "optimal"
+    assert np.abs(solver.value_ - made.value).max() <= 2e-8
