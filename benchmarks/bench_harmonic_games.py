@@ -78,6 +78,8 @@ def gambit(game: NormalFormGame, solver: str) -> Callable[[], float]:
             found = pygambit.nash.simpdiv_solve(start, maxregret=pygambit.Rational(1, 10**6))
         else:
             found = getattr(pygambit.nash, solver)(theirs)
+        if not found.equilibria:
+            return float("inf")  # the solver found none
         profile = found.equilibria[0]
         x = [np.array([float(profile[s]) for s in player.strategies]) for player in theirs.players]
         return game.nash_gap([x_i / x_i.sum() for x_i in x])

@@ -2,7 +2,7 @@
 
     python -P examples/studies/harmonic_games.py [--quick] [--output DIR] [--games N]
 
-Five tables are written as CSV and Markdown, with one figure. A table that is there already is kept,
+Tables are written as CSV and Markdown, with two figures. A table that is there already is kept,
 so an interrupted study goes on where it stopped; delete the folder to start anew.
 """
 
@@ -23,7 +23,10 @@ from equipoise.games import (
     FTRLPlusLearner,
     HarmonicGame,
     NormalFormGame,
+    harmonic_dimension,
 )
+from equipoise.games.normal_form.ftrl_setup import make_rule
+from equipoise.games.normal_form.rule import PlayerState, regret_bound
 
 SHAPES = [(2, 2), (3, 3), (2, 2, 2), (2, 3, 2), (3, 3, 3)]
 
@@ -107,6 +110,165 @@ def adversary_table(last: int) -> pd.DataFrame:
                     "below the bound": below,
                 }
             )
+    return pd.DataFrame(rows)
+
+
+def long_table(n_games: int, last: int) -> pd.DataFrame:
+    """Entropic, optimistic: the largest regret at last / 10 and last rounds of long play."""
+    rows = []
+    for shape in SHAPES:
+        games = draw_games(shape, n_games)
+        options = {"init": "random", "random_state": 0, "tol": 0, "record": None}
+        solver = FTRLPlus(max_iter=last // 10, **options).fit(games)
+        early = solver.regret_[-1].max(axis=1)
+        late = solver.partial_fit(games, last - last // 10).regret_[-1].max(axis=1)
+        rows.append(
+            {
+                "shape": "x".join(map(str, shape)),
+                "games": n_games,
+                "rounds": last,
+                **quantiles(late, "regret"),
+                **quantiles(late - early, "increment"),
+                "increment at most 0.5": float(np.mean(late <= early + 0.5)),
+                **quantiles(solver.nash_gap_[-1], "gap"),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def adversarial_games_table(n_games: int, last: int) -> pd.DataFrame:
+    """One player in many random games against opponents who aren't bound to learn.
+
+    The games have payoffs of root mean square 1 and d actions against d. The opponent answers what
+    the learner just plays by the worst reply ("knows the strategy"), repeats what was worst so far
+    ("worst of the past"), or draws at random. All games of a row are played at once.
+    """
+    rows = []
+    marks = np.unique(np.geomspace(last // 100, last, 13).astype(int))
+    for d in (2, 3, 5):
+        A = np.random.RandomState(0).normal(size=(n_games, d, d))
+        A /= np.sqrt(np.square(A).mean(axis=(1, 2), keepdims=True))
+        for regularizer in ("entropic", "euclidean", "tsallis"):
+            for name in ("knows the strategy", "worst of the past", "random"):
+                rng = np.random.RandomState(1)
+                rule = make_rule(regularizer, "adaptive", "optimistic", 1.0, 0.5)
+                y0 = rule.regularizer.scores(np.full((n_games, d), 1.0 / d))
+                state, past = PlayerState.start(y0), np.zeros((n_games, d))
+                seen = []
+                for t in range(last):
+                    eta, prediction = state.step_size(rule), state.prediction(rule)
+                    x = state.play(rule, eta, prediction)
+                    earned = np.einsum("ka,kab->kb", x, A)
+                    past += earned
+                    reply = {
+                        "knows the strategy": earned.argmin(axis=1),
+                        "worst of the past": past.argmin(axis=1),
+                        "random": rng.randint(d, size=n_games),
+                    }[name]
+                    g = np.take_along_axis(A, reply[:, None, None], axis=2)[:, :, 0]
+                    state.absorb(rule, x, g, prediction)
+                    if t + 1 in marks:
+                        seen.append(state.Y.max(axis=1))
+                fixed = (state.S, state.largest, state.spread, state.constant_step)
+                bound = regret_bound(rule, y0, *fixed, last)
+                regret = np.array(seen)  # (n_marks, n_games)
+                slope = np.polyfit(np.log(marks), np.log(np.maximum(regret, 0.1)), 1)[0]
+                rows.append(
+                    {
+                        "actions": d,
+                        "regularizer": regularizer,
+                        "opponent": name,
+                        "games": n_games,
+                        **quantiles(regret[-1] / np.sqrt(last), "regret / sqrt(T)"),
+                        **quantiles(slope, "slope"),
+                        **quantiles(regret[-1] / bound, "regret / bound"),
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+def curve_table(n_games: int, n_starts: int) -> pd.DataFrame:
+    """Do 2x2x2 runs end on the traced curve, and does the end depend on how one learns?"""
+    rows = []
+    for seed in range(n_games):
+        game = make_harmonic_game((2, 2, 2), random_state=seed)
+        variety = EquilibriumVariety(step=0.002).fit(game)
+        curve = np.stack([x[:, 0] for x in variety.branches_[0]], axis=1)
+        ends = {}
+        for regularizer in ("entropic", "euclidean"):
+            for extrapolation in ("optimistic", "mirror-prox"):
+                solver = FTRLPlus(
+                    regularizer,
+                    extrapolation=extrapolation,
+                    init="random",
+                    random_state=0,  # the same starts for all four
+                    tol=0,
+                    max_iter=20_000,
+                    record=None,
+                ).fit([game] * n_starts)
+                points = np.stack([x[:, 0] for x in solver.strategies_], axis=1)
+                ends[regularizer, extrapolation] = points
+        found = np.array([distance_to(curve, z) for z in np.concatenate(list(ends.values()))])
+        base = ends["entropic", "optimistic"]
+        rows.append(
+            {
+                "seed": seed,
+                "runs": len(found),
+                "distance 50%": float(np.median(found)),
+                "distance 100%": float(found.max()),
+                "spread over starts": float(np.linalg.norm(np.ptp(base, axis=0))),
+                "changed by the regulariser": moved(base, ends["euclidean", "optimistic"]),
+                "changed by the extrapolation": moved(base, ends["entropic", "mirror-prox"]),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def moved(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.median(np.linalg.norm(a - b, axis=1)))
+
+
+def distance_to(curve: np.ndarray, point: np.ndarray) -> float:
+    """Distance from a point to the polygon through a curve's points."""
+    along = np.diff(curve, axis=0)
+    share = ((point - curve[:-1]) * along).sum(axis=1) / np.square(along).sum(axis=1)
+    nearest = curve[:-1] + np.clip(share, 0, 1)[:, None] * along
+    return float(np.linalg.norm(nearest - point, axis=1).min())
+
+
+def size_table(n_games: int) -> pd.DataFrame:
+    """Potentialness of games with independent uniform payoffs, by shape."""
+    rows = []
+    for shape in [
+        (2, 2),
+        (3, 3),
+        (5, 5),
+        (10, 10),
+        (20, 20),
+        (2,) * 3,
+        (2,) * 5,
+        (2,) * 8,
+        (4,) * 4,
+    ]:
+        rng = np.random.RandomState(0)
+        found, shares = [], []
+        for _ in range(n_games):
+            parts = NormalFormGame(rng.uniform(size=(len(shape), *shape))).decompose()
+            found.append(parts.potentialness)
+            shares.append(parts.potential_share)
+        dimensions = harmonic_dimension(shape)
+        rows.append(
+            {
+                "shape": "x".join(map(str, shape)),
+                "games": n_games,
+                "potentialness 5%": float(np.quantile(found, 0.05)),
+                "potentialness 50%": float(np.median(found)),
+                "potentialness 95%": float(np.quantile(found, 0.95)),
+                "share 50%": float(np.median(shares)),
+                "share of dimensions": dimensions["potential"]
+                / (dimensions["potential"] + dimensions["harmonic"]),
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -246,9 +408,13 @@ def main() -> None:
     tables: dict[str, Callable[[], Any]] = {
         "variety": lambda: variety_table(n),
         "adversaries": lambda: adversary_table(last),
+        "adversarial_games": lambda: adversarial_games_table(3 * n, last),
+        "curves": lambda: curve_table(max(2, n // 20), 2 * n),
+        "sizes": lambda: size_table(n),
         "steps": lambda: step_table(n),
         "flow": lambda: flow_table(max(2, n // 5)),
         "mixture": lambda: mixture_table(n),
+        "long_play": lambda: long_table(n, 10 * last),
         "self_play": lambda: self_play_table(n, last),
     }
     for name, make in tables.items():

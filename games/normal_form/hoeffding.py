@@ -183,16 +183,16 @@ def reflectors(measure: Sequence[np.ndarray]) -> list[tuple[np.ndarray, np.ndarr
     return pairs
 
 
-def to_hoeffding(f: np.ndarray, measure: Sequence[np.ndarray]) -> None:
+def to_hoeffding(f: np.ndarray, pairs: list[tuple[np.ndarray, np.ndarray]]) -> None:
     """Replace a tensor, in place, by its coefficients in the orthonormal Hoeffding basis."""
-    for axis, (r, w) in enumerate(reflectors(measure)):
+    for axis, (r, w) in enumerate(pairs):
         view = f.reshape(along(f.shape, axis))
         update_along_axis(view, r, w / w[0], w * r, view)
 
 
-def from_hoeffding(f: np.ndarray, measure: Sequence[np.ndarray]) -> None:
+def from_hoeffding(f: np.ndarray, pairs: list[tuple[np.ndarray, np.ndarray]]) -> None:
     """Replace coefficients, in place, by the tensor they are those of."""
-    for axis, (r, w) in enumerate(reflectors(measure)):
+    for axis, (r, w) in enumerate(pairs):
         view = f.reshape(along(f.shape, axis))
         update_along_axis(view, 1.0 / r, w / (w[0] * r), w, view)
 
@@ -233,12 +233,13 @@ def potential_of(residual: np.ndarray, measure: Sequence[np.ndarray]) -> np.ndar
            [ 0.25,  1.25]])
     """
     phi = residual
-    to_hoeffding(phi, measure)
+    pairs = reflectors(measure)
+    to_hoeffding(phi, pairs)
     spectrum = eigenvalues(measure)
     spectrum.flat[0] = 1.0
     phi /= spectrum
     phi.flat[0] = 0.0
-    from_hoeffding(phi, measure)
+    from_hoeffding(phi, pairs)
     return phi
 
 
@@ -268,7 +269,7 @@ def hoeffding_energies(f: np.ndarray, measure: Sequence[np.ndarray]) -> np.ndarr
     array([0., 0., 0., 4.])
     """
     coefficients = f.copy()
-    to_hoeffding(coefficients, measure)
+    to_hoeffding(coefficients, reflectors(measure))
     mask = np.zeros(f.shape, dtype=np.int64)
     for axis, d in enumerate(f.shape):
         bit = (np.arange(d) > 0) * 2**axis
