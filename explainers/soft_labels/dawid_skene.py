@@ -25,7 +25,7 @@ from .votes import Votes, read_annotations
 
 __all__ = ["DawidSkene"]
 
-#: Probabilities are raised to this before logarithms.
+#: Probabilities are raised to this, so that no class is ever quite impossible.
 FLOOR = 1e-300
 
 #: Above this, what underflowed in a row of products is below 1e-27 of the row.
@@ -40,9 +40,9 @@ def log_product(
     K = len(row)
     largest = -np.inf
     for k in range(K):
-        total = np.log(max(priors[k], FLOOR))
+        total = np.log(priors[k])
         for cell in cells:
-            total += np.log(max(table[cell, k], FLOOR))
+            total += np.log(table[cell, k])
         row[k] = total
         largest = max(largest, total)
     mass = 0.0
@@ -71,9 +71,9 @@ def em_pass(
     cells : ndarray of shape (V,), int64
         worker * K + label of each vote, sorted by task.
     table : ndarray of shape (J * K, K)
-        Probability of the cell's label for each true class.
+        Probability of the cell's label for each true class, positive.
     priors : ndarray of shape (K,)
-        Shares of the true classes.
+        Shares of the true classes, positive.
     T : ndarray of shape (n, K)
         Filled with the posterior.
     expected : ndarray of shape (J * K, K)
@@ -217,8 +217,9 @@ class DawidSkene(VoteAggregator):
         for _ in range(self.max_iter):
             confusion = self._confusion(expected.reshape(J, K, K).transpose(0, 2, 1))
             priors = total / len(T)
-            table = np.ascontiguousarray(confusion.transpose(0, 2, 1)).reshape(J * K, K)
-            history.append(em_pass(starts, cells, table, priors, T, expected, total))
+            table = np.maximum(confusion.transpose(0, 2, 1), FLOOR, order="C").reshape(J * K, K)
+            likely = np.maximum(priors, FLOOR)
+            history.append(em_pass(starts, cells, table, likely, T, expected, total))
             if len(history) > 1:
                 rise = history[-1] - history[-2]
                 if abs(rise) <= self.tol * max(abs(history[-1]), 1.0):

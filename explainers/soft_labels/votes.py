@@ -117,8 +117,9 @@ def read_dense(annotations: Any) -> Votes:
     voted = ~is_missing(matrix)
     if not voted.any():
         raise ValueError("annotations hold no vote")
-    task, worker = np.nonzero(voted)
-    label, found = pd.factorize(pd.Series(matrix[voted]), sort=True)
+    places = np.flatnonzero(voted)
+    task, worker = np.divmod(places, matrix.shape[1])
+    label, found = pd.factorize(pd.Series(matrix.ravel()[places]), sort=True)
     classes = np.asarray(found)
     if classes.dtype.kind == "f" and (classes == np.rint(classes)).all():
         classes = classes.astype(np.int64)  # they were whole numbers beside NaN

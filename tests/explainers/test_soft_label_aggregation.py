@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 from sklearn.base import clone
@@ -79,6 +79,7 @@ def test_reference_dawid_skene() -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(crowds(), st.sampled_from([0.0, 0.01, 1.0]), st.integers(1, 6))
+@example(np.array([[0, 0], [1, -1]]), 0.0, 2)  # a confusion row whose counts are all but zero
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_em_agrees_with_loops(dense: np.ndarray, eta: float, n_iter: int) -> None:
     model = DawidSkene(max_iter=n_iter, tol=0, smoothing=eta).fit(dense)
