@@ -6,7 +6,9 @@ For one term with presence factors a and absence factors b, D = a - b, and the n
 
 prefix products on the way up, suffix products on the way down, no division, hence no trouble where
 a factor is 0. The innermost loop runs over LANES terms side by side, so that it compiles to vector
-instructions; arrays of terms are laid out as (..., n_blocks, n_players, LANES).
+instructions; arrays of terms are laid out as (..., n_blocks, n_players, LANES). The passes read the
+number of lanes from the array: a loop of constant length is unrolled before it is vectorised, and
+then it isn't.
 """
 
 import numpy as np
@@ -25,7 +27,7 @@ __all__ = [
     "two_sided_values",
 ]
 
-LANES = 16
+LANES = 32
 _FASTMATH = {"reassoc", "contract", "nsz", "arcp"}  # keeps the meaning of NaN and infinity
 
 
@@ -79,17 +81,17 @@ def lane_coefficients(coef: np.ndarray) -> np.ndarray:
 @njit(nogil=True, fastmath=_FASTMATH)
 def one_sided_passes(D, t, w, pre, run, acc):  # type: ignore[no-untyped-def]
     """Add to acc[j] the integral of prod_{l != j} (1 + t D_l), for LANES terms."""
-    n_players = D.shape[0]
+    n_players, lanes = D.shape
     for q in range(t.size):
         t_q = t[q]
-        for lane in range(LANES):
+        for lane in range(lanes):
             pre[0, lane] = 1.0
             run[lane] = w[q]
         for j in range(n_players - 1):
-            for lane in range(LANES):
+            for lane in range(lanes):
                 pre[j + 1, lane] = pre[j, lane] + pre[j, lane] * (t_q * D[j, lane])
         for j in range(n_players - 1, -1, -1):
-            for lane in range(LANES):
+            for lane in range(lanes):
                 acc[j, lane] += pre[j, lane] * run[lane]
                 run[lane] += run[lane] * (t_q * D[j, lane])
 
@@ -97,17 +99,17 @@ def one_sided_passes(D, t, w, pre, run, acc):  # type: ignore[no-untyped-def]
 @njit(nogil=True, fastmath=_FASTMATH)
 def two_sided_passes(D, b, t, w, pre, run, acc):  # type: ignore[no-untyped-def]
     """Add to acc[j] the integral of prod_{l != j} (b_l + t D_l), for LANES terms."""
-    n_players = D.shape[0]
+    n_players, lanes = D.shape
     for q in range(t.size):
         t_q = t[q]
-        for lane in range(LANES):
+        for lane in range(lanes):
             pre[0, lane] = 1.0
             run[lane] = w[q]
         for j in range(n_players - 1):
-            for lane in range(LANES):
+            for lane in range(lanes):
                 pre[j + 1, lane] = pre[j, lane] * (b[j, lane] + t_q * D[j, lane])
         for j in range(n_players - 1, -1, -1):
-            for lane in range(LANES):
+            for lane in range(lanes):
                 acc[j, lane] += pre[j, lane] * run[lane]
                 run[lane] *= b[j, lane] + t_q * D[j, lane]
 

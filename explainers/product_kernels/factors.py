@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
-from numba import njit
 
 __all__ = [
     "CallableFactor",
@@ -23,7 +22,6 @@ __all__ = [
     "PeriodicFactor",
     "RBFFactor",
     "RationalQuadraticFactor",
-    "fill_log_factors",
 ]
 
 
@@ -41,7 +39,7 @@ class Factor:
 
     #: Whether all values lie in [0, 1], for which the number of nodes can be bounded.
     unit: bool = True
-    #: Number of the formula in `fill_log_factors`, -1 if it has none.
+    #: Number of the formula in `fill_log_factors` of log_factors.py, -1 if it has none.
     code: int = -1
 
     @property
@@ -393,48 +391,3 @@ class FactorProduct(Factor):
     def log_of(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         logs = [p * f.log_of(x, y) for f, p in zip(self.parts, self.powers, strict=True)]
         return np.sum(logs, axis=0)
-
-
-@njit(cache=True, nogil=True)
-def fill_log_factors(  # type: ignore[no-untyped-def]
-    X, support, codes, parameters, player, out
-):
-    """Add up the log factors of each player's columns.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Points.
-    support : ndarray of shape (n_blocks, d, lanes)
-        Support points, side by side.
-    codes, parameters : ndarray of shape (d,)
-        Formula and parameter of each column's factor.
-    player : ndarray of shape (d,)
-        Which player a column belongs to.
-    out : ndarray of shape (n, n_blocks, n_players, lanes)
-        Zeros on entry, log factors on return.
-    """
-    n_blocks, d, lanes = support.shape
-    for i in range(X.shape[0]):
-        for k in range(n_blocks):
-            for j in range(d):
-                x = X[i, j]
-                p = parameters[j]
-                g = player[j]
-                if codes[j] == 0:
-                    for lane in range(lanes):
-                        difference = x - support[k, j, lane]
-                        out[i, k, g, lane] -= p * difference * difference
-                elif codes[j] == 1:
-                    for lane in range(lanes):
-                        out[i, k, g, lane] -= p * abs(x - support[k, j, lane])
-                elif codes[j] == 2:
-                    for lane in range(lanes):
-                        if x != support[k, j, lane]:
-                            out[i, k, g, lane] += p
-                else:
-                    for lane in range(lanes):
-                        total = x + support[k, j, lane]
-                        difference = x - support[k, j, lane]
-                        if total > 0:
-                            out[i, k, g, lane] -= p * difference * difference / total

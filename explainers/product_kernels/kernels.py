@@ -8,7 +8,8 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from .conversion import named_factors, scaled_products
 from .engines import lane_blocks
-from .factors import CallableFactor, Chi2Factor, Factor, fill_log_factors, require_positive
+from .factors import CallableFactor, Chi2Factor, Factor, require_positive
+from .log_factors import expm1_nonpositive, fill_log_factors
 
 __all__ = ["ProductKernel", "paired_factors", "player_factors", "player_logs", "product_terms"]
 
@@ -258,6 +259,9 @@ def player_factors(
         Factors.
     """
     logs = player_logs(kernel, X, support, player, n_players)
+    if logs is not None and minus_one and kernel.unit:
+        expm1_nonpositive(logs.reshape(-1, logs.shape[-1]))
+        return logs
     if logs is not None:
         return np.expm1(logs, out=logs) if minus_one else np.exp(logs, out=logs)
     n_blocks, _, lanes = support.shape

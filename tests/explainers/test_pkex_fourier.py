@@ -72,8 +72,8 @@ def test_nothing_else_is_answered_in_silence(rows, model):
     for engine in ({"backend": "numba"}, {"backend": "torch"}, {"dtype": "float32"}):
         with pytest.raises(ValueError, match="random Fourier features"):
             PKeXShapleyExplainer(model, **baseline, **engine).fit()
+    kernel = ProductKernel.from_name("rbf", 5)
     with pytest.raises(ValueError, match="kernel is given"):
-        kernel = ProductKernel.from_name("rbf", 5)
         PKeXShapleyExplainer(model, kernel=kernel, **baseline).fit()
     with pytest.raises(ValueError, match="needs background rows"):
         PKeXShapleyExplainer(model, removal="interventional").fit()

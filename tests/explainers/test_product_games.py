@@ -22,6 +22,7 @@ from equipoise.explainers.product_kernels.engines import (
     two_sided_values,
 )
 from equipoise.explainers.product_kernels.esp import esp_values
+from equipoise.explainers.product_kernels.log_factors import expm1_nonpositive
 from equipoise.explainers.product_kernels.nodes import (
     parse_index,
     quadrature_error_bound,
@@ -433,3 +434,15 @@ def test_given_number_of_nodes_is_used():
     assert np.abs(coarse - exact).max() > 1e-4
     assert np.abs(fine - exact).max() < 1e-9
     assert_allclose(product_game_values([1.0], presence, n_nodes=500), exact, rtol=1e-14)
+
+
+def test_exponential_minus_one_keeps_its_digits():
+    """The compiled series against the library's function, from the smallest to minus infinity."""
+    generator = np.random.default_rng(0)
+    size = generator.uniform(-300, 7, size=(500, 32))
+    size[::2] = size[::2, :1]  # rows of one magnitude: their smallest entries aren't halved often
+    x = -np.exp(size)
+    x[0, :3] = [0.0, -np.inf, -0.125]
+    expected = np.expm1(x)
+    expm1_nonpositive(x)
+    assert_allclose(x, expected, rtol=3e-15, atol=0)
