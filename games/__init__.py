@@ -5,6 +5,23 @@ from equipoise.imports import lazy_exports
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
+        "agent_design": [
+            "AgentDesignGame",
+            "CertificationMediator",
+            "CommitmentMediator",
+            "CorrelatedMediator",
+            "DelegationMediator",
+            "DisclosureMediator",
+            "MarketChoiceMediator",
+            "MatchSplitter",
+            "MetaGameSolver",
+            "ParetoMediator",
+            "SubsidyMediator",
+            "TransferMediator",
+            "compare_mediators",
+            "subsidy_frontier",
+            "technology_audit",
+        ],
         "bandits": [
             "AdaptiveHideEnv",
             "BanditOverBandit",

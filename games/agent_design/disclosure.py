@@ -1,0 +1,307 @@
+"""Disclosure: the mediator sees the state of the world and tells of it through recommendations.
+
+A Bayes correlated equilibrium maximises welfare over pi(a | state) subject to obedience on average
+over the states: sum_th mu(th) sum_{a: a_i = r} pi(a|th) [u_i^th(a) - u_i^th(b, a_{-i})] >= 0.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from sklearn.base import _fit_context
+
+from .certificates import Certificate, judge
+from .deviations import obedience_rows, player_rows
+from .mediator import BaseMediator, Outcome
+from .meta_game import AgentDesignGame, as_design_game
+from .objectives import extreme_distribution
+from .programs import as_distribution, payoff_range, solve_program
+
+__all__ = ["DisclosureMediator", "read_states"]
+
+Array = np.ndarray
+
+
+def read_states(game: Any, what: str) -> tuple[AgentDesignGame, tuple[Any, ...], Array]:
+    """A game whose payoffs are the mean over states, the names of the states, and their tables.
+
+    Parameters
+    ----------
+    game : mapping of name to game, AgentDesignGame or match table
+        A mapping's games must have the same stakeholders and designs.
+    what : str
+        "state" or "environment", for messages.
+
+    Returns
+    -------
+    game : AgentDesignGame
+        The mean game.
+    names : tuple
+        Names.
+    tables : ndarray of shape (S, n, d_0, ..., d_{n-1})
+        Payoffs in each state.
+    """
+    if isinstance(game, Mapping) and not any(isinstance(key, tuple) for key in game):
+        if not game:
+            raise ValueError(f"the dict holds no {what}")
+        games = [as_design_game(value) for value in game.values()]
+        first = games[0]
+        for name, other in zip(game, games, strict=True):
+            if other.payoffs_.shape != first.payoffs_.shape or other.designs_ != first.designs_:
+                raise ValueError(
+                    f"{what} {name!r} has other designs than {what} {next(iter(game))!r}"
+                )
+        tables = np.stack([other.payoffs_ for other in games])
+        mean = AgentDesignGame.from_payoffs(
+            tables.mean(axis=0), designs=first.designs_, stakeholders=first.stakeholders_
+        )
+        mean.weights_ = first.weights_
+        mean.payoffs_by_state_, mean.states_ = tables, tuple(game)
+        mean.prior_ = np.full(len(tables), 1.0 / len(tables))
+        return mean, tuple(game), tables
+    found = as_design_game(game)
+    if len(found.states_) < 2:
+        raise ValueError(
+            f"the game has one {what}; allowed: a match table with a column 'state', or a dict "
+            f"from {what} to game"
+        )
+    return found, found.states_, found.payoffs_by_state_
+
+
+def certify_disclosure(payoffs: Array, policy: Array, tables: Array, prior: Array) -> Certificate:
+    """Check obedience on average over the states; `payoffs` gives the tolerance's scale."""
+    found = []
+    for i in range(tables.shape[1]):
+        earned = sum(
+            mu * player_rows(pi, i) @ player_rows(u[i], i).T
+            for mu, pi, u in zip(prior, policy, tables, strict=True)
+        )
+        gain = earned - np.diag(earned)[:, None]
+        np.fill_diagonal(gain, -np.inf)
+        if len(gain) > 1:
+            told, played = np.unravel_index(gain.argmax(), gain.shape)
+            found.append((float(gain.max()), (i, int(told), int(played))))
+    return judge(found, tables)
+
+
+class DisclosureMediator(BaseMediator):
+    """Tell stakeholders of the state of the world through recommendations, as is best for all.
+
+    Parameters
+    ----------
+    prior : array-like of shape (n_states,), default=None
+        Probabilities of the states; None takes the shares of the matches, or equal ones.
+
+    Attributes
+    ----------
+    policy_ : ndarray of shape (n_states, d_0, ..., d_{n-1})
+        Joint distribution in each state.
+    states_ : tuple
+        Names of the states.
+    prior_ : ndarray of shape (n_states,)
+        Probabilities of the states.
+    no_information_, full_information_ : float
+        Best welfare (correlated equilibrium) if nobody learns the state, and if all do.
+    payoffs_ : ndarray of shape (n,)
+        Expected payoffs.
+    welfare_, status_quo_welfare_, gain_ : float
+        Welfare of the policy, of the worst equilibrium of the mean game, and their difference.
+    cost_, liability_ : float
+        Zero: nothing is paid.
+    feasible_, exact_ : bool
+        Whether there is a policy, and whether it is proved best.
+    certificate_ : Certificate
+        The largest gain from disobeying.
+    duals_ : dict
+        "conditions": shadow prices of the obedience conditions.
+    game_ : AgentDesignGame
+        The mean game.
+
+    References
+    ----------
+    .. [1] D. Bergemann, S. Morris, "Bayes correlated equilibrium and the comparison of information
+       structures in games", Theoretical Economics 11, 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise.games import DisclosureMediator
+    >>> easy, hard = np.array([[4.0, 1.0], [3.0, 0.0]]), np.array([[3.0, 0.0], [5.0, 1.0]])
+    >>> states = {name: np.array([m, m.T]) for name, m in [("hard", hard), ("easy", easy)]}
+    >>> mediator = DisclosureMediator().fit(states)
+    >>> mediator.no_information_, mediator.full_information_, round(mediator.welfare_, 6)
+    (4.5, 5.0, 6.666667)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {"prior": ["array-like", None]}
+
+    def __init__(self, prior: ArrayLike | None = None) -> None:
+        self.prior = prior
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, game: Any, y: Any = None) -> Self:
+        """Compute the policy and check it.
+
+        Parameters
+        ----------
+        game : AgentDesignGame or match table with states, or dict
+            A dict maps names of states to games with the same designs.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self : DisclosureMediator
+            Fitted.
+
+        Raises
+        ------
+        ValueError
+            If there is one state only, or the prior isn't positive.
+        """
+        found, names, tables = read_states(game, "state")
+        prior = found.prior_ if self.prior is None else np.asarray(self.prior, dtype=float)
+        if prior.shape != (len(names),) or not (prior > 0).all() or not np.isfinite(prior).all():
+            raise ValueError(f"prior={self.prior!r} must hold {len(names)} positive numbers")
+        prior = prior / prior.sum()
+        mean = AgentDesignGame.from_payoffs(
+            np.tensordot(prior, tables, axes=1),
+            designs=found.designs_,
+            stakeholders=found.stakeholders_,
+        )
+        mean.weights_ = found.weights_
+        return self._store(mean, self._disclose(mean, names, tables, prior))
+
+    def _store(self, game: AgentDesignGame, outcome: Outcome) -> Self:
+        """The policy has a leading axis of states, which the base doesn't know."""
+        policy, tables, prior = outcome.policy, outcome.extra["tables_"], outcome.extra["prior_"]
+        assert policy is not None
+        mean = np.tensordot(prior, policy, axes=1)
+        payoffs = np.einsum("s,sk,snk->n", prior, *(
+            policy.reshape(len(prior), -1), tables.reshape(*tables.shape[:2], -1)
+        ))  # fmt: skip
+        super()._store(
+            game, Outcome(mean, outcome.certify, duals=outcome.duals, extra=outcome.extra)
+        )
+        self.policy_, self.payoffs_ = policy, payoffs
+        self.welfare_ = float(game.weights_ @ payoffs)
+        self.gain_ = self.welfare_ - self.status_quo_welfare_
+        return self
+
+    def _disclose(
+        self, game: AgentDesignGame, names: tuple[Any, ...], tables: Array, prior: Array
+    ) -> Outcome:
+        S, _, *shape = tables.shape
+        w, M = game.weights_, int(np.prod(shape))
+        scale = payoff_range(tables)
+        rows = sp.hstack(
+            [mu * obedience_rows(u / scale, "ce") for mu, u in zip(prior, tables, strict=True)],
+            format="csr",
+        )
+        W = np.tensordot(w, tables, axes=(0, 1)).reshape(S, M) * prior[:, None]
+        simplex = sp.kron(sp.eye_array(S), np.ones((1, M)), format="csr")
+        answer = solve_program(
+            -W.ravel() / scale, rows, np.zeros(rows.shape[0]), simplex, np.ones(S)
+        )
+        policy = np.stack([as_distribution(x, tuple(shape)) for x in answer.x.reshape(S, M)])
+
+        def best(u: Array) -> float:
+            conditions = obedience_rows(u / payoff_range(u), "ce")
+            found = extreme_distribution(
+                u, w, "utilitarian", conditions, np.zeros(conditions.shape[0])
+            )
+            assert found is not None
+            return float((np.tensordot(w, u, axes=1) * found[0]).sum())
+
+        return Outcome(
+            policy,
+            partial(certify_disclosure, policy=policy, tables=tables, prior=prior),
+            duals={
+                "conditions": -scale * answer.ineqlin.marginals if rows.shape[0] else np.zeros(0)
+            },
+            extra={
+                "states_": names,
+                "prior_": prior,
+                "tables_": tables,
+                "no_information_": best(game.payoffs_),
+                "full_information_": float(prior @ [best(u) for u in tables]),
+            },
+        )
+
+    def recommend(self, random_state: Any = None, state: Any = None) -> tuple[Any, ...]:
+        """Draw one profile of designs from the policy of a state.
+
+        Parameters
+        ----------
+        random_state : int, RandomState or None, default=None
+            Where the draw comes from.
+        state : object, default=None
+            One of `states_`; None draws it from the prior.
+
+        Returns
+        -------
+        tuple
+            One design a stakeholder.
+        """
+        from sklearn.utils import check_random_state
+
+        policy, rng = self.predict(), check_random_state(random_state)
+        if state is None:
+            k = int(rng.choice(len(policy), p=self.prior_))
+        elif state in self.states_:
+            k = self.states_.index(state)
+        else:
+            raise ValueError(f"state={state!r} is not known; allowed: {list(self.states_)}")
+        a = rng.choice(policy[k].size, p=policy[k].ravel())
+        return self.game_.profile_names(np.unravel_index(a, policy.shape[1:]))
+
+    def score(self, game: Any, y: Any = None) -> float:
+        """Welfare of the policy in another game with the same states.
+
+        Parameters
+        ----------
+        game : AgentDesignGame or match table with states, or dict
+            With the fitted designs and states, in the same order.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        float
+            Weighted sum of the expected payoffs.
+        """
+        policy = self.predict()
+        _, names, tables = read_states(game, "state")
+        if set(names) != set(self.states_) or tables.shape[1:] != self.tables_.shape[1:]:
+            raise ValueError(
+                f"the game has states {list(names)} and payoffs of shape {tables.shape}; expected "
+                f"{list(self.states_)} and {self.tables_.shape}"
+            )
+        tables = tables[[names.index(name) for name in self.states_]]
+        value = np.einsum("s,s...,sn...->n", self.prior_, policy, tables)
+        return float(self.game_.weights_ @ value)
+
+    def audit(
+        self, n_bootstrap: int = 500, n_jobs: int | None = None, *, slack: float = 0.0
+    ) -> Any:
+        """Not offered: the bootstrap of states isn't.
+
+        Parameters
+        ----------
+        n_bootstrap, n_jobs, slack
+            As for the other mediators.
+
+        Returns
+        -------
+        None
+            Never.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
+        raise NotImplementedError("audit isn't offered for mediators of several tables")

@@ -1,0 +1,68 @@
+"""Profiles that were never played: the largest complete sub-game, or an additive model."""
+
+import numpy as np
+
+__all__ = ["additive_payoffs", "complete_designs"]
+
+Array = np.ndarray
+
+
+def complete_designs(absent: Array) -> list[Array]:
+    """Drop the design with most missing profiles until none is missing.
+
+    Parameters
+    ----------
+    absent : ndarray of bool of shape (d_0, ..., d_{n-1})
+        Which profiles are missing.
+
+    Returns
+    -------
+    list of ndarray of int
+        Each stakeholder's remaining designs.
+
+    Raises
+    ------
+    ValueError
+        If a stakeholder would be left without a design.
+    """
+    kept = [np.arange(d) for d in absent.shape]
+    while absent[np.ix_(*kept)].any():
+        sub = absent[np.ix_(*kept)]
+        shares = [
+            np.moveaxis(sub, i, 0).reshape(len(k), -1).mean(axis=1) for i, k in enumerate(kept)
+        ]
+        i = int(np.argmax([share.max() if len(share) > 1 else -1.0 for share in shares]))
+        if len(kept[i]) == 1:
+            raise ValueError("missing='restrict': no complete sub-game is left")
+        kept[i] = np.delete(kept[i], shares[i].argmax())
+    return kept
+
+
+def additive_payoffs(payoffs: Array) -> Array:
+    """Fill NaN by least squares of u_i(a) = sum over players j of an effect of (i, j, a_j).
+
+    Parameters
+    ----------
+    payoffs : ndarray of shape (n, d_0, ..., d_{n-1})
+        With NaN where a profile is missing.
+
+    Returns
+    -------
+    ndarray
+        The same, without NaN.
+
+    Raises
+    ------
+    ValueError
+        If a design was never played: its effect is unknown.
+    """
+    n, *shape = payoffs.shape
+    profiles = np.stack(np.unravel_index(np.arange(int(np.prod(shape))), shape), axis=1)
+    design = np.concatenate([np.eye(d)[profiles[:, j]] for j, d in enumerate(shape)], axis=1)
+    filled = payoffs.reshape(n, -1).copy()
+    known = ~np.isnan(filled[0])
+    if not design[known].any(axis=0).all():
+        raise ValueError("missing='additive': a design was never played")
+    effects = np.linalg.lstsq(design[known], filled[:, known].T, rcond=None)[0]
+    filled[:, ~known] = (design @ effects).T[:, ~known]
+    return filled.reshape(payoffs.shape)
