@@ -42,6 +42,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "entropy_error",
             "entropy_matched_labels",
             "expected_brier",
+            "expected_vote_gain",
             "human_alignment_report",
             "kl_to_humans",
             "make_label_arms",

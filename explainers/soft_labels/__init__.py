@@ -18,6 +18,7 @@ from .cartography import DatasetCartography
 from .dawid_skene import DawidSkene
 from .dynamics import TrainingDynamics
 from .rankings import ranking_agreement
+from .reannotation import expected_vote_gain
 from .targets import as_soft_labels
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "entropy_error",
     "entropy_matched_labels",
     "expected_brier",
+    "expected_vote_gain",
     "human_alignment_report",
     "kl_to_humans",
     "make_label_arms",
