@@ -51,6 +51,11 @@ def make_decoder(
         law = make_posterior(model.posterior, problem.a, model.sampler)
         start = law.parameters_of(torch.zeros(1, law.n_parameters * K, dtype=torch.float64))
         mean, variance = (moment[0].numpy() for moment in law.log_moments(start))
+        if not variance.max() < 1e280:
+            raise ValueError(
+                f"decoder='logratio' can't hold the log-ratios of concentration "
+                f"{problem.a.min():.3g}: their variance overflows; allowed: above 1e-140"
+            )
         centre = mean - mean.mean()
         # A unit step of a log-ratio is about a standard deviation of it at the collapsed state.
         spread = 1 + np.sqrt(variance.mean())

@@ -341,6 +341,34 @@ def test_extreme_concentrations_stay_finite(alpha):
     assert np.isfinite(model.report_.to_frame()["value"]).all()
 
 
+@pytest.mark.parametrize("posterior", ["dirichlet", "softmax_normal", "weibull"])
+@pytest.mark.parametrize("decoder", ["linear", "logratio", "mlp"])
+@pytest.mark.parametrize("alpha", [1e-160, 1e6])
+def test_networks_stay_finite_at_extreme_concentrations(posterior, decoder, alpha):
+    parameters = {"posterior": posterior, "decoder": decoder, "concentration": alpha}
+    if decoder == "logratio" and alpha < 1 and posterior != "softmax_normal":
+        with pytest.raises(ValueError, match="variance overflows"):  # it is 1e320
+            quick(**parameters, max_iter=2)
+        return
+    model = quick(**parameters, max_iter=2)
+    rows = model.sample(5, random_state=0)[0]
+    for values in (model.transform(X), model.elbo(X, reduce=False), rows, model.loss_curve_):
+        assert np.isfinite(values).all()
+
+
+def test_large_sparse_rows_warn_before_they_are_made_dense():
+    from equipoise.estimators.dirichlet_vae.threshold import densify
+
+    class Sparse:
+        shape = (20_000, 10_000)
+
+        def toarray(self):
+            return np.zeros((1, 1))
+
+    with pytest.warns(UserWarning, match=r"made dense: 1\.6 GB"):
+        densify(Sparse())
+
+
 def test_beta_zero_and_constant_data():
     model = fitted(beta=0.0, noise_variance=0.01, max_iter=50, tol=1e-3)
     assert np.isfinite(model.loss_curve_).all() and model.beta_ratio_ == 0
