@@ -5,6 +5,13 @@ from equipoise.imports import lazy_exports
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
+        "agent_design": [
+            "load_axelrod_metagame",
+            "load_coopeval",
+            "load_glee",
+            "load_llm_attitudes",
+            "make_agent_design_matches",
+        ],
         "bandits": ["make_bandit_losses"],
         "equations": ["make_lemm"],
         "equation_examples": [
