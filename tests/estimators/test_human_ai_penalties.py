@@ -113,6 +113,25 @@ def test_grid_posterior_is_bayes_rule():
         assert table.loc[name, "learned"] == pytest.approx(learned, abs=5e-3)
 
 
+def test_grid_integrates_the_bias():
+    """A sum over (bias, log beta, log tau), 48 trials; Laplace's rule is good to some percent."""
+    data = make_human_ai_trials(4, 12, trust=0.5, bias=1.0, random_state=3)
+    model = HumanAITeamModel(calibrate=False, alpha=1.0).fit(data.X, data.y)
+    table = model.posterior("grid", n_points=25).to_frame().set_index("parameter")
+    x, bias = np.linspace(-6, 4, 81), np.linspace(-5, 5, 51)
+    C, B, T = np.meshgrid(bias, x, x, indexing="ij")
+    logs = -0.5 * ((C / 2) ** 2 + (B / 1.5) ** 2 + (T / 1.5) ** 2)
+    for (l_h, l_a), y in zip(data.X, data.y, strict=True):
+        logs += log_expit((2 * y - 1) * (C + np.exp(B) * (l_h + np.exp(T) * l_a)))
+    density = np.exp(logs - logs.max())
+    for name, axes in (("trust", (0, 1)), ("noise_scale", (0, 2))):
+        marginal = density.sum(axis=axes)
+        cumulative = (np.cumsum(marginal) - marginal / 2) / marginal.sum()
+        ends = np.interp([0.025, 0.5, 0.975], cumulative, x)
+        got = np.log(table.loc[name, ["low", "median", "high"]].to_numpy(dtype=float))
+        np.testing.assert_allclose(got, ends, atol=0.08)
+
+
 def test_posterior_between_prior_and_data():
     data = make_human_ai_trials(60, 40, trust=0.5, random_state=0)
     model = HumanAITeamModel().fit(data.X, data.y)
