@@ -47,14 +47,16 @@ def substitute(problem: LEMM) -> Run:
     return Run(x, problem.greedy(x), "optimal", 1)
 
 
-def sweeping_solver(found: LEMMClass, tol: float) -> ValueIteration:
+def sweeping_solver(problem: LEMM, found: LEMMClass, tol: float) -> ValueIteration:
     """The fastest sweeps for a large absolutely halting system."""
     v = found.weights
     assert v is not None
-    if v.min() < v.max():
-        scheme = "gauss_seidel"
+    if found.one_player and found.nonnegative and v.min() == v.max():
+        scheme = "modified_policy"
+    elif BoundedGap(problem, v, found.nonnegative).uniform:
+        scheme = "jacobi"
     else:
-        scheme = "modified_policy" if found.one_player and found.nonnegative else "jacobi"
+        scheme = "gauss_seidel"
     return ValueIteration(scheme, tol=tol, check_every="auto", max_iter=SWEEPS)
 
 
@@ -91,7 +93,7 @@ def solve_automatically(
         if found.acyclic:
             return "substitution", found, substitute(problem)
         if problem.n > SMALL:
-            solver = sweeping_solver(found, tol)
+            solver = sweeping_solver(problem, found, tol)
             run = solver.compute(problem, found)
             if run.status == "optimal":
                 return f"value_iteration ({solver.scheme})", found, run

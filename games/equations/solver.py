@@ -96,8 +96,11 @@ class BoundedGap:
             return
         self.gap = contraction_gap(problem, v)
         self.wide = wide_gap(problem, v) if nonnegative else self.gap
-        # Equal gaps: T(x + c v) = T(x) + c (v - gap) for every number c.
-        self.uniform = nonnegative and bool((self.wide - self.gap <= 1e-12 * v).all())
+        # One gap for all rows of all nodes: T(x + c v) = T(x) + c (v - gap) for every number c, and
+        # the bracket moves by c.
+        slack = 1e-12 * float(np.max(self.gap / v))
+        same = float(np.max(self.wide / v) - np.min(self.gap / v)) <= max(slack, 1e-12)
+        self.uniform = nonnegative and same
         # |q_a|.|x| <= |x|_v |q_a|.v < |x|_v v_i bounds the rounding of every row's sum.
         first = problem.indptr[:-1]
         unit = EPS * (longest_row(problem) + 3)

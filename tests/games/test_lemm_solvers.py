@@ -567,6 +567,24 @@ def test_certificates():
         certify(E1.problem, E1.value, [7, 0, 0])
 
 
+@pytest.mark.parametrize("min_fraction", [0.0, 0.4])
+def test_sweeps_on_games_that_end(min_fraction):
+    """Goals and pits end the play at once, other cells discount: gaps differ between nodes."""
+    made = make_gridworld_game((12, 12), min_fraction=min_fraction, random_state=0)
+    expected = PolicyIteration().fit(made.problem).value_
+    schemes = ["gauss_seidel", "jacobi", "interval", "sor"]
+    for scheme in [*schemes, "modified_policy"] if min_fraction == 0 else schemes:
+        solver = ValueIteration(scheme, check_every="auto").fit(made.problem)
+        assert solver.status_ == "optimal"
+        assert np.abs(solver.value_ - expected).max() <= solver.error_bound_ + 1e-12 <= 2e-8
+    large = make_gridworld_game((40, 40), min_fraction=min_fraction, random_state=0)
+    answer = solve_lemm(large.problem)
+    assert answer.method.startswith("value_iteration")
+    np.testing.assert_allclose(
+        answer.x, PolicyIteration().fit(large.problem).value_, atol=answer.error_bound + 1e-12
+    )
+
+
 def test_scores():
     solver = ValueIteration().fit(MIXED)
     assert solver.score(MIXED) == -solver.error_bound_
