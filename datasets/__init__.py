@@ -12,7 +12,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "load_llm_attitudes",
             "make_agent_design_matches",
         ],
-        "bandits": ["make_bandit_losses"],
+        "bandits": ["load_digits_bandit", "make_bandit_losses"],
         "equations": ["make_lemm"],
         "equation_examples": [
             "make_american_option_lemm",

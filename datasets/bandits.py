@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 
 from ..games.bandits.regret import count_switches
 
-__all__ = ["make_bandit_losses"]
+__all__ = ["load_digits_bandit", "make_bandit_losses"]
 
 Array = np.ndarray
 KINDS = ("random", "rotate", "hidden", "shorthid", "phase", "decoy", "alternating", "bernoulli")
@@ -133,4 +133,111 @@ def make_bandit_losses(
         best_arms=losses.argmin(axis=1),
         n_switches=count_switches(losses),
         kind=kind,
+    )
+
+
+def hide_part(images: Array, part: str) -> Array:
+    """Digits of shape (n, 64) with one half of each image set to 0."""
+    seen = images.reshape(-1, 8, 8).copy()
+    if part == "top":
+        seen[:, :4] = 0
+    elif part == "bottom":
+        seen[:, 4:] = 0
+    elif part == "left":
+        seen[:, :, :4] = 0
+    elif part == "right":
+        seen[:, :, 4:] = 0
+    return seen.reshape(len(images), -1)
+
+
+#: What is hidden of the images; the classifier of the same name was trained on such images.
+PARTS = ("nothing", "top", "bottom", "left", "right")
+
+
+@validate_params(
+    {
+        "horizon": [Interval(Integral, 1, None, closed="left")],
+        "n_switches": [Interval(Integral, 1, None, closed="left")],
+        "kind": [StrOptions({"error_rate", "zero_one"})],
+        "random_state": ["random_state"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def load_digits_bandit(
+    horizon: int = 20_000, n_switches: int = 10, kind: str = "error_rate", random_state: Any = 0
+) -> Bunch:
+    """Make a choice among five classifiers of digits, of whose images a half may be hidden.
+
+    Each arm is a ridge classifier that was trained on 898 of scikit-learn's digits with another
+    part of the image hidden. What is hidden in the stream jumps from segment to segment, and with
+    it the best arm.
+
+    Parameters
+    ----------
+    horizon : int, default=20000
+        Number of rounds T.
+    n_switches : int, default=10
+        Number of segments S; neighbours hide different parts.
+    kind : {"error_rate", "zero_one"}, default="error_rate"
+        A round's loss: the classifier's error rate on the 899 other digits, which stands still in a
+        segment; or 0 or 1 for one of them, drawn anew in each round.
+    random_state : int, RandomState or None, default=0
+        Source of randomness of the stream; the split of the digits is always the same.
+
+    Returns
+    -------
+    Bunch
+        "losses" (T, 5), "cuts" (S + 1,), "hidden" (list of S parts), "arm_names" (list of 5),
+        "error_rates" (5, 5) with a row for each hidden part, "n_arms" and "n_switches".
+
+    Raises
+    ------
+    ValueError
+        If there are more segments than rounds.
+
+    References
+    ----------
+    .. [1] E. Alpaydin, C. Kaynak, "Optical recognition of handwritten digits", 1998.
+
+    Examples
+    --------
+    >>> from equipoise.datasets import load_digits_bandit
+    >>> stream = load_digits_bandit(horizon=1000, n_switches=4)
+    >>> stream.losses.shape, stream.n_switches
+    ((1000, 5), 4)
+    >>> bool((stream.error_rates.argmin(axis=1) == range(5)).all())
+    True
+    """
+    from sklearn.datasets import load_digits
+    from sklearn.linear_model import RidgeClassifier
+    from sklearn.model_selection import train_test_split
+
+    if n_switches > horizon:
+        raise ValueError(f"n_switches={n_switches} segments don't fit into horizon={horizon}")
+    images, digits = load_digits(return_X_y=True)
+    split = train_test_split(images, digits, test_size=0.5, random_state=0, stratify=digits)
+    train, test, y_train, y_test = split
+    arms = [RidgeClassifier(alpha=10.0).fit(hide_part(train, part), y_train) for part in PARTS]
+    wrong = np.array(  # (hidden part, arm, digit)
+        [[arm.predict(hide_part(test, part)) != y_test for arm in arms] for part in PARTS]
+    )
+    rng = check_random_state(random_state)
+    cuts = np.linspace(0, horizon, n_switches + 1).astype(np.int64)
+    hidden = [int(rng.randint(len(PARTS)))]
+    for _ in range(n_switches - 1):
+        hidden.append(int((hidden[-1] + 1 + rng.randint(len(PARTS) - 1)) % len(PARTS)))
+    parts = np.repeat(hidden, np.diff(cuts))
+    error_rates = wrong.mean(axis=2)
+    if kind == "error_rate":
+        losses = error_rates[parts]
+    else:
+        losses = wrong[parts, :, rng.randint(len(y_test), size=horizon)].astype(float)
+    return Bunch(
+        losses=losses,
+        cuts=cuts,
+        hidden=[PARTS[k] for k in hidden],
+        arm_names=[f"trained with {part} hidden" for part in PARTS],
+        error_rates=error_rates,
+        n_arms=len(PARTS),
+        n_switches=n_switches,
     )

@@ -8,6 +8,7 @@ from equipoise.imports import lazy_exports
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
+        "bandits": ["check_bandit_learner", "loss_tables"],
         "human_ai": ["decision_trials", "deployments"],
         "dirichlet_vae": ["check_simplex_code", "concentration_arrays", "mixture_arrays"],
         "equations": ["check_equation_solver", "equation_systems"],

@@ -29,6 +29,8 @@ ETA, START, ROOT = range(SCALARS, SCALARS + 3)
 #: Steps after which Newton's method is over in any case; four to eight are usual.
 MOST_STEPS = 100
 CLOSE = 1e-14
+#: The least probability by which an estimate is divided: only forced arms come near it.
+TINY = 1e-300
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -98,9 +100,9 @@ def tsallis_learn(
             if p[a] >= square:
                 estimates[a] += 0.5 * weight
         base = 0.5 if p[arm] >= square else 0.0
-        estimates[arm] += weight * (loss - base) / p[arm]
+        estimates[arm] += weight * (loss - base) / max(p[arm], TINY)
     else:
-        estimates[arm] += weight * loss / p[arm]
+        estimates[arm] += weight * loss / max(p[arm], TINY)
     memory[START] = memory[ROOT]
     record_round(params, memory, p.size, arm, loss)
 
@@ -128,10 +130,10 @@ def barrier_learn(
     if params[3]:
         for a in range(p.size):
             estimates[a] += weight * v[a]
-        estimates[arm] += weight * (loss - v[arm]) / p[arm]
+        estimates[arm] += weight * (loss - v[arm]) / max(p[arm], TINY)
         v[arm] = loss
     else:
-        estimates[arm] += weight * loss / p[arm]
+        estimates[arm] += weight * loss / max(p[arm], TINY)
     memory[START] = memory[ROOT]
     if record_round(params, memory, p.size, arm, loss):
         barrier_scales(params, memory, p.size)

@@ -56,10 +56,12 @@ ROWS, ROW = 4, 5
 def log_barrier_step(p: Array, costs: Array, rates: Array) -> None:
     """Online mirror descent with the log barrier, in place.
 
-    p_i becomes 1 / (1 / p_i + rate_i (c_i - x)), with x between the least and the largest cost
-    such that they sum to 1: Newton's method, kept inside a bracket.
+    p_i becomes 1 / (1 / p_i + rate_i (c_i - x)), with x between the least cost and the largest, or
+    the first pole where that is nearer, such that they sum to 1: Newton's method in that bracket.
     """
     low, high = costs.min(), costs.max()
+    for i in range(p.size):
+        high = min(high, costs[i] + 1.0 / (p[i] * rates[i]))
     x = low
     for _ in range(60):
         total, slope = 0.0, 0.0

@@ -63,7 +63,7 @@ class StaticDynamicBandit(BanditLearner):
     t_ : int
         Rounds so far.
     n_changes_ : int
-        Segments seen: 1 + observed changes.
+        1 + changes seen, each arm's counted for itself.
     switch_guess_ : int
         Number of segments that the rates are made for.
     last_losses_ : ndarray of shape (A,)
@@ -186,7 +186,8 @@ class StaticDynamicBandit(BanditLearner):
             f"estimated without counterfactuals: static regret "
             f"{self.static_regret_estimate_.max():.4g}, "
             f"dynamic regret {self.dynamic_regret_estimate_:.4g}",
-            f"{self.n_changes_} segments seen, rates made for {self.switch_guess_}",
+            f"{self.n_changes_ - 1} changes seen, each arm's counted for itself; "
+            f"rates made for S = {self.switch_guess_}",
             f"the dynamic goal has weight {self.dynamic_weight_:.2f}; "
             f"{self.exploration_rate_:.2%} of the draws are uniform",
         ]

@@ -48,7 +48,7 @@ class TrackAndExplore(BanditLearner):
     t_ : int
         Rounds so far.
     n_changes_ : int
-        Segments seen: 1 + observed changes.
+        1 + changes seen.
     arms_, losses_ : ndarray of shape (T,)
         Arms and their losses; only after `fit`.
     static_regret_, dynamic_regret_ : float
@@ -146,7 +146,7 @@ class RestartOnDetect(BanditLearner):
     t_ : int
         Rounds so far.
     n_changes_ : int
-        Segments seen: 1 + observed changes.
+        1 + changes seen.
     arms_, losses_ : ndarray of shape (T,)
         Arms and their losses; only after `fit`.
     static_regret_, dynamic_regret_ : float
