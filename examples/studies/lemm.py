@@ -3,13 +3,14 @@
     python -P examples/studies/lemm.py            minutes
     python -P examples/studies/lemm.py --quick    a small version
 
-Four tables: success of each method on each class and on the named counterexamples (a), sweeps
-against diagonal rescaling (b), switches against size (c), and the way through the stochastic
-game (d). Each part that is on disk already is not run again.
+Five tables: success of each method on each class and on the named counterexamples (a), sweeps
+against diagonal rescaling (b), switches against size (c), the way through the stochastic game (d),
+and the time that a game on a grid takes (e). Each part that is on disk already is not run again.
 """
 
 import argparse
 import itertools
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tqdm.auto import tqdm
 
 from equipoise.datasets import (
+    make_gridworld_game,
     make_lemm,
     make_murty_lemm,
     make_pi_cycle_lemm,
@@ -188,6 +190,31 @@ def game_route(n_instances: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def grid_games(sides: list[int], n_instances: int) -> pd.DataFrame:
+    """(e) Seconds for two-player games on square grids, to an error of 1e-6."""
+    solvers: dict[str, Callable[[LEMM], np.ndarray]] = {
+        "solve_lemm": lambda p: solve_lemm(p, tol=1e-6).x,
+        "Gauss-Seidel": lambda p: ValueIteration(tol=1e-6).fit(p).value_,
+        "Jacobi": lambda p: ValueIteration("jacobi", tol=1e-6).fit(p).value_,
+        "interval": lambda p: ValueIteration("interval", tol=1e-6).fit(p).value_,
+        "Hoffman-Karp": lambda p: PolicyIteration("hoffman_karp").fit(p).value_,
+        "safeguarded": lambda p: PolicyIteration("safeguarded").fit(p).value_,
+    }
+    for solve in solvers.values():  # compilation
+        solve(make_gridworld_game((5, 5), random_state=0).problem)
+    rows = []
+    for side, seed in tqdm(list(itertools.product(sides, range(n_instances))), desc="e"):
+        problem = make_gridworld_game((side, side), random_state=seed).problem
+        exact = solvers["Hoffman-Karp"](problem)
+        for name, solve in solvers.items():
+            start = time.perf_counter()
+            x = solve(problem)
+            seconds = time.perf_counter() - start
+            error = np.abs(x - exact).max()
+            rows.append({"side": side, "method": name, "seconds": seconds, "error": error})
+    return pd.DataFrame(rows)
+
+
 def slope(frame: pd.DataFrame, rule: str) -> float:
     """Of log mean switches against log n, on random systems."""
     means = frame.query("family == 'random' and rule == @rule").groupby("n")["switches"].mean()
@@ -233,6 +260,7 @@ def main() -> None:
         "rescaling": lambda: rescaling(3 if quick else 30),
         "switches": lambda: switches(sizes, 3 if quick else 20, 8 if quick else 12),
         "game_route": lambda: game_route(5 if quick else 100),
+        "grid_games": lambda: grid_games([10, 20] if quick else [25, 50, 100], 2 if quick else 5),
     }
     found = {}
     warnings.simplefilter("ignore", ConvergenceWarning)
@@ -243,6 +271,8 @@ def main() -> None:
         found[name] = pd.read_csv(path)
     draw(found["convergence"], found["switches"]).savefig(folder / "lemm.png", dpi=120)
     by_sigma = found["rescaling"].groupby("sigma").mean(numeric_only=False)
+    grid = found["grid_games"].groupby(["side", "method"])
+    grid = grid.agg(seconds=("seconds", "median"), error=("error", "max"))
     lines = [
         "## Share of instances solved",
         found["convergence"].to_string(index=False),
@@ -257,6 +287,8 @@ def main() -> None:
         found["switches"].query("family == 'murty'").to_string(index=False),
         "## Through the stochastic game",
         f"largest relative error {found['game_route']['error'].max():.1e}",
+        "## Games on a grid (median seconds, largest distance from Hoffman-Karp's values)",
+        grid.to_string(),
     ]
     (folder / "lemm.md").write_text("\n\n".join(lines) + "\n")
     print("\n\n".join(lines))
