@@ -72,7 +72,8 @@ class DirichletBetaVAE(CodingMixin, DiagnosisMixin, BaseEstimator):
     n_mc : int, default=1
         Samples a row in training, where the decoder needs them.
     objective : {"auto", "analytic", "sampled"}, default="auto"
-        Expected reconstruction in closed form (decoders linear in z or log z), or by samples.
+        Expected reconstruction in closed form (decoders linear in log z, or in z with Dirichlet
+        posteriors), or by samples.
     solver : {"auto", "vem", "adam"}, default="auto"
         Variational EM, or amortised training of an encoder; "auto" takes the first for up to 100
         000 rows unless a parameter needs a network.

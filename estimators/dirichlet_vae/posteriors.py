@@ -135,7 +135,7 @@ class LocationScalePosterior(nn.Module):
 
     def __init__(self, K: int) -> None:
         super().__init__()
-        points = qmc.Sobol(K, seed=0).random(QUADRATURE_POINTS)
+        points = qmc.Sobol(K, rng=0).random(QUADRATURE_POINTS)
         points = torch.as_tensor(np.clip(points, 2.0**-33, 1 - 2.0**-33))
         self.register_buffer("points", self.noise(points))
 
