@@ -378,7 +378,9 @@ def test_a_new_vote_each_epoch(base: object) -> None:
 
 def test_networks_draw_a_new_vote_each_epoch() -> None:
     X, counts, _ = problem(200)
-    fixed = SoftLabelClassifier(hidden_layer_sizes=(), max_epochs=60, lr=0.02, random_state=0)
+    fixed = SoftLabelClassifier(
+        hidden_layer_sizes=(), max_epochs=40, batch_size=40, lr=0.05, random_state=0
+    )
     model = clone(fixed).set_params(method="sampled")
     soft, drawn = fixed.fit(X, counts).predict_proba(X), model.fit(X, counts).predict_proba(X)
     np.testing.assert_array_equal(clone(model).fit(X, counts).predict_proba(X), drawn)
