@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["read_archive", "write_archive"]
+__all__ = ["PARTS", "read_archive", "write_archive"]
 
+#: What a system is made of: the arguments of its constructor.
+PARTS = ("A", "b", "indptr", "op", "names", "A_exact", "b_exact")
 #: Parts that may be absent, held as text.
 TEXTS = {"names": str, "A_exact": Fraction, "b_exact": Fraction}
 
@@ -25,13 +27,13 @@ def write_archive(path: str | PathLike[str], parts: Mapping[str, Any]) -> None:
         A (csr), b, indptr, op, and names, A_exact, b_exact or None.
     """
     A = parts["A"]
-    texts = {
+    arrays: dict[str, Any] = {key: parts[key] for key in ("b", "indptr", "op")}
+    arrays |= {
         key: np.array([str(value) for value in parts[key]], dtype=str)
         for key in TEXTS
         if parts[key] is not None
     }
-    rest = {key: parts[key] for key in ("b", "indptr", "op")}
-    np.savez_compressed(path, data=A.data, indices=A.indices, rows=A.indptr, **rest, **texts)
+    np.savez_compressed(path, data=A.data, indices=A.indices, rows=A.indptr, **arrays)
 
 
 def read_archive(path: str | PathLike[str]) -> dict[str, Any]:

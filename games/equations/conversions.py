@@ -1,5 +1,6 @@
 """The same equations in other clothes: normal form, stochastic game, halting transform, graph."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +70,10 @@ class GameForm:
     weights: Array
     lowest: float
     highest: float
+
+    def __iter__(self) -> Iterator[Any]:
+        """Unpack as ``game, back = problem.to_stochastic_game()``."""
+        return iter((self.game, self.back))
 
     def back(self, u: Array) -> Array:
         """Values of the original system, shape (n,), from the game's, shape (n + 2,)."""

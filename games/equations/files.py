@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Self
 
-from .archive import read_archive, write_archive
+from .archive import PARTS, read_archive, write_archive
 from .constructors import Constructors
 from .drn_files import read_drn
 from .prism_files import read_prism
@@ -18,7 +18,7 @@ class Files(Constructors):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the system to an ``.npz`` file, exact values included."""
-        write_archive(path, self.__getstate__())
+        write_archive(path, {name: getattr(self, name) for name in PARTS})
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:

@@ -155,7 +155,7 @@ class LEMMLayer(nn.Module):
         RuntimeError
             If the equations couldn't be solved.
         """
-        offsets = self.offsets
+        offsets: torch.Tensor = self.offsets
         if b is not None:
             if b.ndim not in (1, 2) or b.shape[-1] != self.problem.m:
                 raise ValueError(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from .archive import PARTS
 from .evaluation import Evaluation, solve_fixed_point
 from .files import Files
 from .graph import strong_components
@@ -146,8 +147,7 @@ class LEMM(Files):
         raise AttributeError(f"LEMM is immutable: {name!r} cannot be set")
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("A", "b", "indptr", "op", "names", "A_exact", "b_exact")
-        return {name: self.__dict__[name] for name in kept}
+        return {name: self.__dict__[name] for name in PARTS}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.__dict__.update(state)
@@ -165,8 +165,6 @@ class LEMM(Files):
 
     def __hash__(self) -> int:
         return hash((self.n, self.b.tobytes(), self.A.data.tobytes()))
-
-    # ---------------------------------------------------------------- shape and values
 
     @property
     def n(self) -> int:
@@ -293,8 +291,6 @@ class LEMM(Files):
         """
         return solve_fixed_point(*self.policy_matrix(pi), evaluation)
 
-    # ---------------------------------------------------------------- other forms
-
     def classify(self, exact_limit: int = 2**20, random_state: Any = None) -> "LEMMClass":
         """Say which classes the system belongs to; see `classify_lemm`."""
         from .classes import classify_lemm
@@ -372,8 +368,6 @@ class LEMM(Files):
         from .conversions import dependency_graph
 
         return dependency_graph(self)
-
-    # ---------------------------------------------------------------- text
 
     def name(self, i: int) -> str:
         """Node i's name."""

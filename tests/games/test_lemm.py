@@ -348,6 +348,9 @@ def test_stochastic_game_form_is_a_game_of_probabilities():
         assert u.min() >= -1e-12
         assert u.max() <= 1 + 1e-12
         np.testing.assert_allclose(form.back(u), made.value, rtol=1e-7, atol=1e-7)
+        game, back = form
+        assert game is form.game
+        np.testing.assert_array_equal(back(u), form.back(u))
     with pytest.raises(ValueError, match="negative"):
         MIXED.to_stochastic_game()
     with pytest.raises(ValueError, match="halting"):
