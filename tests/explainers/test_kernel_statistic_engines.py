@@ -20,7 +20,7 @@ from equipoise.explainers.product_kernels import incomplete_statistics
 @pytest.fixture(scope="module")
 def samples():
     generator = np.random.default_rng(0)
-    return generator.normal(size=(150, 4)), generator.normal(size=(130, 4)) * [1, 2, 1, 1]
+    return generator.normal(size=(140, 4)), generator.normal(size=(120, 4)) * [1, 2, 1, 1]
 
 
 @pytest.fixture(scope="module")
