@@ -92,6 +92,24 @@ def harmonic_game() -> tuple[Any]:
     return (make_harmonic_game((2, 2, 2), random_state=0),)
 
 
+def chicken() -> tuple[np.ndarray]:
+    """A game of two, with two pure equilibria."""
+    return (np.array([[[6.0, 2.0], [7.0, 0.0]], [[6.0, 7.0], [2.0, 0.0]]]),)
+
+
+def markets() -> tuple[dict[str, np.ndarray]]:
+    """Two environments, or states, with the same designs."""
+    easy = np.array([[[4.0, 1.0], [3.0, 0.0]], [[4.0, 3.0], [1.0, 0.0]]])
+    return ({"hard": chicken()[0], "easy": easy},)
+
+
+def agent_matches() -> tuple[Any]:
+    """A log of matches between two agents."""
+    from equipoise.datasets import make_agent_design_matches
+
+    return (make_agent_design_matches("chicken", n_matches=4, random_state=0),)
+
+
 def two_samples() -> tuple[np.ndarray, np.ndarray]:
     """Two samples of 3 features with different means."""
     rng = np.random.RandomState(0)
@@ -204,6 +222,26 @@ CASES: dict[str, Case] = {
         fit=decisions,
         explain=lambda args: (),
     ),
+    **{
+        name: Case(fit=chicken, explain=lambda args: (), sklearn_checks=False)
+        for name in (
+            "CertificationMediator",
+            "CommitmentMediator",
+            "CorrelatedMediator",
+            "DelegationMediator",
+            "MetaGameSolver",
+            "ParetoMediator",
+            "SubsidyMediator",
+        )
+    },
+    **{
+        name: Case(fit=markets, explain=lambda args: (), sklearn_checks=False)
+        for name in ("DisclosureMediator", "MarketChoiceMediator")
+    },
+    "TransferMediator": Case(
+        make=lambda cls: cls((0, 0)), fit=chicken, explain=lambda args: (), sklearn_checks=False
+    ),
+    "AgentDesignGame": Case(fit=agent_matches, explain=lambda args: (), sklearn_checks=False),
     "EquilibriumVariety": Case(fit=harmonic_game, explain=lambda args: (), sklearn_checks=False),
     "FTRLFlow": Case(
         make=lambda cls: cls(t_max=5.0, random_state=0),

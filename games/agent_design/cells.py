@@ -101,7 +101,7 @@ def collect_cells(
     n, M = len(shape), int(np.prod(shape))
     profiles = np.stack(np.unravel_index(np.arange(M), shape), axis=1)  # (M, n)
     slot = np.repeat(np.arange(n)[:, None], M, axis=1)
-    target = np.arange(M)
+    target: Array = np.arange(M)
     if symmetric:
         order = np.argsort(choices, axis=1, kind="stable")
         choices = np.take_along_axis(choices, order, axis=1)
@@ -109,7 +109,8 @@ def collect_cells(
         same = choices[:, :, None] == choices[:, None, :]
         payoffs = (same * payoffs[:, None, :]).sum(axis=2) / same.sum(axis=2)
         order = np.argsort(profiles, axis=1, kind="stable")
-        target = np.ravel_multi_index(np.take_along_axis(profiles, order, axis=1).T, shape)
+        swapped = np.take_along_axis(profiles, order, axis=1)
+        target = np.asarray(np.ravel_multi_index(tuple(swapped.T), shape))
         slot = np.argsort(order, axis=1, kind="stable").T
     code = states * M + np.ravel_multi_index(choices.T, shape)
     used, cell = np.unique(code, return_inverse=True)

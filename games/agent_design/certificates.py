@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .deviations import player_rows
+from .deviations import own_line, player_rows
 
 __all__ = [
     "Certificate",
@@ -120,7 +120,7 @@ def certify_profile(
     paid = payoffs if payments is None else payoffs + payments
     found: list[tuple[float, tuple[Any, ...]]] = []
     for i, u in enumerate(paid):
-        line = u[(*profile[:i], slice(None), *profile[i + 1 :])]
+        line = u[own_line(profile, i)]
         gain = np.delete(line, profile[i]) - line[profile[i]]
         if gain.size:
             others = np.delete(np.arange(len(line)), profile[i])

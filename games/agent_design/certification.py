@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .certificates import Certificate, certify_obedience, certify_profile
-from .deviations import obedience_rows, pure_equilibria
+from .deviations import across, obedience_rows, own_line, pure_equilibria
 from .mediator import BaseMediator, Outcome
 from .meta_game import AgentDesignGame
 from .objectives import extreme_distribution
@@ -31,10 +31,7 @@ LARGEST = {"pure": 2**20, "ce": 2000}
 
 def profitable_designs(payoffs: Array, z: tuple[int, ...]) -> list[Array]:
     """For each stakeholder a mask of the designs that beat z_i: the least bans that make z Nash."""
-    return [
-        u[(*z[:i], slice(None), *z[i + 1 :])] > u[z] + 1e-12 * payoff_range(payoffs)
-        for i, u in enumerate(payoffs)
-    ]
+    return [u[own_line(z, i)] > u[z] + 1e-12 * payoff_range(payoffs) for i, u in enumerate(payoffs)]
 
 
 def banning_costs(payoffs: Array, costs: list[Array]) -> Array:
@@ -58,7 +55,7 @@ def restricted_certificate(
 ) -> Certificate:
     """Check a profile, or a distribution, in the game with the allowed designs alone."""
     kept = [np.flatnonzero(own) for own in allowed]
-    sub = payoffs[(slice(None), *np.ix_(*kept))]
+    sub = payoffs[across(np.ix_(*kept))]
     if profile is not None:
         place = tuple(int(np.searchsorted(k, a)) for k, a in zip(kept, profile, strict=True))
         found = certify_profile(sub, place)
@@ -211,7 +208,7 @@ class CertificationMediator(BaseMediator):
             policy[z] = 1.0
         place = np.ix_(*[np.flatnonzero(own) for own in allowed])
         restricted = AgentDesignGame.from_payoffs(
-            u[(slice(None), *place)],
+            u[across(place)],
             designs=[
                 [a for a, ok in zip(own, keep, strict=True) if ok]
                 for own, keep in zip(game.designs_, allowed, strict=True)
@@ -258,7 +255,7 @@ class CertificationMediator(BaseMediator):
         """Welfare, profile and distribution of the selected equilibrium of one sub-game."""
         kept = [np.flatnonzero(own) for own in allowed]
         place = np.ix_(*kept)
-        sub, W = game.payoffs_[(slice(None), *place)], game.welfare()[place]
+        sub, W = game.payoffs_[across(place)], game.welfare()[place]
         if self.concept == "pure":
             mask = pure_equilibria(sub)
             if not mask.any():
@@ -293,9 +290,9 @@ class CertificationMediator(BaseMediator):
         if self.symmetric:
             combos = np.repeat(np.arange(len(sets[0]))[:, None], n, axis=1)
         else:
-            combos = np.stack(np.unravel_index(
-                np.arange(int(np.prod([len(s) for s in sets]))), [len(s) for s in sets]
-            ), axis=1)  # fmt: skip
+            counts = [len(s) for s in sets]
+            every = np.arange(int(np.prod(counts)))
+            combos = np.stack(np.unravel_index(every, counts, order="F"), axis=1)
         price = np.sum([p[k] for p, k in zip(prices, combos.T, strict=True)], axis=0)
         combos = combos[price <= limit]
         if self.concept == "pure":

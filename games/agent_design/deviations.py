@@ -6,19 +6,34 @@ sum_{a: a_i = r} pi(a) [u_i(b, a_{-i}) - u_i(r, a_{-i})] <= 0 for all i, r, b (C
 sum_a pi(a) [u_i(b, a_{-i}) - u_i(a)] <= 0 for all i, b (CCE).
 """
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
 __all__ = [
+    "across",
     "best_replies",
     "implementation_costs",
     "obedience_rows",
+    "own_line",
     "player_rows",
     "pure_equilibria",
     "regrets",
 ]
 
 Array = np.ndarray
+
+
+def across(place: Iterable[Any]) -> Any:
+    """The index that picks profiles of all stakeholders' payoffs at once."""
+    return (slice(None), *place)
+
+
+def own_line(z: Sequence[int], i: int) -> Any:
+    """The index of the profiles that differ from z in stakeholder i's design alone."""
+    return (*z[:i], slice(None), *z[i + 1 :])
 
 
 def player_rows(tensor: Array, i: int) -> Array:

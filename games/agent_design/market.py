@@ -14,7 +14,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
 from .certificates import Certificate, certify_delegation, certify_profile
-from .deviations import player_rows
+from .deviations import across, player_rows
 from .disclosure import read_states
 from .mediator import BaseMediator, Outcome
 from .meta_game import AgentDesignGame, as_design_game
@@ -161,7 +161,7 @@ def without_design(game: AgentDesignGame, design: Any) -> AgentDesignGame | None
     if not all(kept):
         return None
     smaller = AgentDesignGame.from_payoffs(
-        game.payoffs_[(slice(None), *np.ix_(*kept))],
+        game.payoffs_[across(np.ix_(*kept))],
         designs=[[own[k] for k in keep] for own, keep in zip(game.designs_, kept, strict=True)],
         stakeholders=game.stakeholders_,
     )

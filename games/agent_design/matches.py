@@ -110,9 +110,8 @@ def read_long(frame: pd.DataFrame) -> MatchLog:
     if (seen == 0).any():
         ids = [match_ids[k] for k in np.unique(np.flatnonzero(seen == 0) // n)[:SHOWN]]
         raise ValueError(f"every match needs each of {list(stakeholders)}; not so in {ids}")
-    row = np.empty(G * n, dtype=np.int64)
-    row[place] = np.arange(len(frame))
-    row = row.reshape(G, n)
+    row = np.empty((G, n), dtype=np.int64)
+    row.ravel()[place] = np.arange(len(frame))
     codes, names = factorised(frame["design"], "design")
     choices, designs = [], []
     for i in range(n):

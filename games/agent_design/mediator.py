@@ -18,7 +18,7 @@ from equipoise.blocks import map_blocks
 from equipoise.explanation import Explanation
 
 from .certificates import Certificate
-from .deviations import pure_equilibria
+from .deviations import across, pure_equilibria
 from .meta_game import AgentDesignGame, as_design_game
 from .objectives import expected_payoffs
 from .solver import status_quo
@@ -91,7 +91,7 @@ def aligned_game(game: Any, reference: AgentDesignGame) -> AgentDesignGame:
         picked.append([other.designs_[i].index(design) for design in own])
     payoffs = other.payoffs_[order].transpose(0, *[1 + i for i in order])
     aligned = AgentDesignGame.from_payoffs(
-        payoffs[(slice(None), *np.ix_(*picked))],
+        payoffs[across(np.ix_(*picked))],
         designs=reference.designs_,
         stakeholders=reference.stakeholders_,
     )

@@ -6,76 +6,31 @@ how sure it is, Welch bounds and the bootstrap say.
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from equipoise.explanation import Explanation
-
-from ..normal_form import GameDecomposition, NormalFormGame
+from ..normal_form import NormalFormGame
 from .cells import Cells, collect_cells, is_symmetric
-from .certificates import Certificate
-from .deviations import pure_equilibria
-from .matches import MatchLog, read_matches
+from .certainty import MetaGameCertainty
+from .deviations import across
+from .estimation import finite_array, shared_designs, with_costs
+from .matches import read_matches
 from .missing import additive_payoffs, complete_designs
-from .objectives import expected_payoffs, profile_welfare
 from .sources import axelrod_matches, simulated_matches
-from .uncertainty import bootstrap_tables, difference_bounds, match_values
 
 __all__ = ["AgentDesignGame", "as_design_game"]
 
 Array = np.ndarray
 
 
-def with_costs(log: MatchLog, utility: Any, costs: Any) -> Array:
-    """Payoffs after the utility function and the cost of each design."""
-    payoffs = log.payoffs
-    if utility is not None:
-        payoffs = np.asarray(utility(payoffs), dtype=float)
-        if payoffs.shape != log.payoffs.shape or not np.isfinite(payoffs).all():
-            raise ValueError(
-                f"utility must return finite numbers of shape {log.payoffs.shape}, "
-                f"got shape {payoffs.shape}"
-            )
-    if costs is None:
-        return payoffs
-    table = np.zeros_like(payoffs)
-    for i, (name, designs) in enumerate(zip(log.stakeholders, log.designs, strict=True)):
-        own = costs.get(name, {}) if name in costs else costs
-        if not isinstance(own, Mapping):
-            raise ValueError(f"costs[{name!r}]={own!r} must be a mapping from design to cost")
-        prices = np.array([float(own.get(design, 0.0)) for design in designs])
-        if not np.isfinite(prices).all():
-            raise ValueError(f"costs={costs!r} must hold finite numbers")
-        table[:, i] = prices[log.choices[:, i]]
-    return payoffs - table
-
-
-def shared_designs(log: MatchLog) -> MatchLog:
-    """The same log with one design list for all stakeholders."""
-    names = list(dict.fromkeys(design for own in log.designs for design in own))
-    place = {design: k for k, design in enumerate(names)}
-    lookup = [np.array([place[design] for design in own]) for own in log.designs]
-    choices = np.stack([t[log.choices[:, i]] for i, t in enumerate(lookup)], axis=1)
-    return MatchLog(
-        choices,
-        log.payoffs,
-        log.weights,
-        log.states,
-        (tuple(names),) * len(log.designs),
-        log.stakeholders,
-        log.state_names,
-    )
-
-
-class AgentDesignGame(BaseEstimator):
+class AgentDesignGame(MetaGameCertainty):
     """Estimate which design earns what against which, from a log of matches.
 
     Parameters
@@ -151,14 +106,6 @@ class AgentDesignGame(BaseEstimator):
         "confidence": [Interval(Real, 0, 1, closed="neither")],
         "random_state": ["random_state"],
     }
-
-    payoffs_: Array
-    stderr_: Array
-    counts_: Array
-    designs_: tuple[tuple[Any, ...], ...]
-    stakeholders_: tuple[Any, ...]
-    game_: NormalFormGame
-    weights_: Array
 
     def __init__(
         self,
@@ -264,27 +211,27 @@ class AgentDesignGame(BaseEstimator):
             return by_state, errors, counts, designs, absent, cells
         if self.missing == "raise":
             places = np.argwhere(absent)[:10]
-            names = [tuple(own[k] for own, k in zip(designs, p, strict=True)) for p in places]
+            examples = [tuple(own[k] for own, k in zip(designs, p, strict=True)) for p in places]
             raise ValueError(
-                f"{int(absent.sum())} profiles have no match, such as {names}; "
+                f"{int(absent.sum())} profiles have no match, such as {examples}; "
                 "missing='restrict' or 'additive' goes on without them"
             )
         if self.missing == "additive":
             filled = np.stack([additive_payoffs(u) for u in by_state])
             return filled, errors, counts, designs, absent, cells
         kept = complete_designs(absent)
-        place = np.ix_(*kept)
+        place: Any = np.ix_(*kept)
         profile = np.ravel_multi_index(np.meshgrid(*kept, indexing="ij"), absent.shape).ravel()
         cells = Cells(
             cells.values, cells.weights, cells.starts, cells.sizes, cells.mean, cells.stderr,
             cells.counts, cells.cell[..., profile], cells.slot[..., profile],
         )  # fmt: skip
         names = tuple(tuple(own[k] for k in k_i) for own, k_i in zip(designs, kept, strict=True))
-        take = (slice(None), slice(None), *place)
+        take: Any = (slice(None), slice(None), *place)
         return (
             by_state[take],
             errors[take],
-            counts[(slice(None), *place)],
+            counts[across(place)],
             names,
             absent[place],
             cells,
@@ -448,326 +395,6 @@ class AgentDesignGame(BaseEstimator):
             Fitted, with symmetric=False.
         """
         return cls(symmetric=False).fit(simulated_matches(f, designs, repetitions, n_jobs, seed))
-
-    def welfare(self, a: Any = None, objective: Any = "utilitarian") -> Any:
-        """Welfare of a profile, of a joint distribution, or of all profiles.
-
-        Parameters
-        ----------
-        a : tuple or ndarray of shape (d_0, ..., d_{n-1}), optional
-            A profile of designs (or their indices), or a joint distribution; None: all profiles.
-        objective : {"utilitarian", "egalitarian"} or callable
-            Weighted sum, least payoff, or a function from payoffs (n, ...) to numbers (...).
-
-        Returns
-        -------
-        float or ndarray of shape (d_0, ..., d_{n-1})
-            The welfare.
-        """
-        check_is_fitted(self, "payoffs_")
-        if a is None:
-            return profile_welfare(self.payoffs_, self.weights_, objective)
-        if isinstance(a, np.ndarray) and a.shape == self.counts_.shape:
-            if callable(objective):
-                return float((a * profile_welfare(self.payoffs_, self.weights_, objective)).sum())
-            value = expected_payoffs(self.payoffs_, a)
-        else:
-            value = self.payoffs_[(slice(None), *self.profile_index(a))]
-        return float(profile_welfare(value, self.weights_, objective))
-
-    def profile_index(self, profile: Any) -> tuple[int, ...]:
-        """The indices of a profile.
-
-        Parameters
-        ----------
-        profile : sequence of length n
-            For each stakeholder a design of his, or its index.
-
-        Returns
-        -------
-        tuple of int
-            Indices.
-
-        Raises
-        ------
-        ValueError
-            If it isn't a profile of this game.
-        """
-        check_is_fitted(self, "payoffs_")
-        if isinstance(profile, str) or not isinstance(profile, Sequence | np.ndarray):
-            raise ValueError(f"profile={profile!r} must hold one design for each stakeholder")
-        if len(profile) != len(self.designs_):
-            raise ValueError(
-                f"profile={profile!r} must hold {len(self.designs_)} designs, got {len(profile)}"
-            )
-        found = []
-        for own, design in zip(self.designs_, profile, strict=True):
-            if design in own:
-                found.append(own.index(design))
-            elif isinstance(design, int | np.integer) and 0 <= design < len(own):
-                found.append(int(design))
-            else:
-                raise ValueError(f"{design!r} is not in the game; allowed: {list(own)}")
-        return tuple(found)
-
-    def profile_names(self, index: Sequence[int]) -> tuple[Any, ...]:
-        """The designs of a profile given by indices.
-
-        Parameters
-        ----------
-        index : sequence of int
-            One index a stakeholder.
-
-        Returns
-        -------
-        tuple
-            Designs.
-        """
-        return tuple(own[int(k)] for own, k in zip(self.designs_, index, strict=True))
-
-    def equilibria(self, concept: str = "pure", **kw: Any) -> Any:
-        """Solve the game; see `MetaGameSolver`.
-
-        Parameters
-        ----------
-        concept : str, default="pure"
-            Solution concept.
-        **kw
-            Parameters of `MetaGameSolver`.
-
-        Returns
-        -------
-        MetaGameSolver
-            Fitted to this game.
-        """
-        from .solver import MetaGameSolver
-
-        return MetaGameSolver(concept, **kw).fit(self)
-
-    def best_response_graph(self) -> Any:
-        """Who would switch where.
-
-        Returns
-        -------
-        networkx.DiGraph
-            An edge from each profile to each that a single stakeholder's best reply leads to, with
-            his name as `stakeholder` and what he gains as `gain`. Sinks are the pure equilibria.
-        """
-        from equipoise.imports import optional_import
-
-        check_is_fitted(self, "payoffs_")
-        graph = optional_import("networkx", "graphs").DiGraph()
-        shape = self.counts_.shape
-        names = {tuple(a): self.profile_names(a) for a in np.ndindex(shape)}
-        graph.add_nodes_from(names.values())
-        for i, u in enumerate(self.payoffs_):
-            best = u.max(axis=i, keepdims=True)
-            for a in map(tuple, np.argwhere(u < best)):
-                line = u[(*a[:i], slice(None), *a[i + 1 :])]
-                for b in np.flatnonzero(line == line.max()):
-                    graph.add_edge(
-                        names[a],
-                        names[(*a[:i], int(b), *a[i + 1 :])],
-                        stakeholder=self.stakeholders_[i],
-                        gain=float(line[b] - line[a[i]]),
-                    )
-        return graph
-
-    def decompose(self) -> GameDecomposition:
-        """Split the estimated game into nonstrategic, potential and harmonic parts.
-
-        Returns
-        -------
-        GameDecomposition
-            See `equipoise.games.decompose`.
-        """
-        check_is_fitted(self, "payoffs_")
-        return self.game_.decompose()
-
-    def certify_nash(
-        self, profile: Any, eps: float = 0.0, alpha: float | None = None
-    ) -> Certificate:
-        """Whether a profile is an eps-equilibrium of the true game, at a confidence level.
-
-        Parameters
-        ----------
-        profile : sequence of length n
-            Designs or their indices.
-        eps : float, default=0.0
-            How much a stakeholder may gain by deviating.
-        alpha : float, optional
-            Probability of a wrong certificate; None is 1 - `confidence`.
-
-        Returns
-        -------
-        Certificate
-            `max_violation` is the upper bound of the largest gain, by Welch's bounds with
-            Bonferroni over all deviations; `ok` if it is at most eps.
-        """
-        z = self.profile_index(profile)
-        level = 1 - self.confidence if alpha is None else alpha
-        if not 0 < level < 1:
-            raise ValueError(f"alpha={alpha!r} must lie between 0 and 1")
-        bounds = difference_bounds(self.payoffs_, self.stderr_, self.counts_, z, level)
-        found = [
-            (float(bound[b]), (i, b))
-            for i, bound in enumerate(bounds)
-            for b in range(len(bound))
-            if b != z[i]
-        ]
-        worst, deviation = max(found, key=lambda pair: pair[0], default=(0.0, ()))
-        return Certificate(bool(worst <= eps), worst, deviation, eps)
-
-    def bootstrap(self, n: int = 500) -> Iterator[Array]:
-        """Payoffs estimated from matches drawn anew within each cell.
-
-        Parameters
-        ----------
-        n : int, default=500
-            Number of replicates.
-
-        Yields
-        ------
-        ndarray of shape (n_replicates, n, d_0, ..., d_{n-1})
-            Replicates, as many at a time as fit in memory. Cells with one match stay as they are,
-            which a warning says; with states, the mean over them.
-
-        Raises
-        ------
-        ValueError
-            If the game was made of payoffs: there are no matches to draw from.
-        """
-        check_is_fitted(self, "payoffs_")
-        if self._cells is None:
-            raise ValueError("this game was made of payoffs; the bootstrap needs matches")
-        if (self._cells.sizes == 1).any():
-            warnings.warn(
-                f"{int((self._cells.sizes == 1).sum())} cells have one match: the bootstrap can't "
-                "vary them, and its intervals are too narrow",
-                UserWarning,
-                stacklevel=2,
-            )
-        shape = self.counts_.shape
-        for table in bootstrap_tables(self._cells, n, self.random_state):
-            tensors = self._cells.tensor(table, shape)  # (k, S, n, ...)
-            tensors = np.einsum("ks...,s->k...", tensors, self.prior_)
-            if self.imputed_.any():
-                tensors = np.stack([additive_payoffs(u) for u in tensors])
-            yield tensors
-
-    def suggest_matches(self, k: int = 5) -> pd.DataFrame:
-        """Which profiles to play next, so that the reported equilibria become surer.
-
-        Parameters
-        ----------
-        k : int, default=5
-            How many.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Designs, matches so far and value (its order is what counts), best first. Without a pure
-            equilibrium the profile of least regret is taken for one.
-        """
-        from .deviations import regrets
-
-        check_is_fitted(self, "payoffs_")
-        if (self.counts_ == 0).all():
-            raise ValueError("this game was made of payoffs without counts")
-        mask = pure_equilibria(self.payoffs_)
-        if not mask.any():
-            worst = regrets(self.payoffs_).max(axis=0)
-            mask = worst == worst.min()
-        value = match_values(
-            self.payoffs_, self.stderr_, np.maximum(self.counts_, 0.5), np.argwhere(mask)
-        )
-        order = np.argsort(-value, axis=None, kind="stable")[:k]
-        places = np.stack(np.unravel_index(order, value.shape), axis=1)
-        frame = pd.DataFrame(
-            [self.profile_names(p) for p in places], columns=[str(s) for s in self.stakeholders_]
-        )
-        frame["matches"] = self.counts_.ravel()[order]
-        frame["value"] = value.ravel()[order]
-        return frame
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row a profile and stakeholder: payoff, standard error, matches.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns: a design a stakeholder, stakeholder, payoff, stderr, matches.
-        """
-        check_is_fitted(self, "payoffs_")
-        places = np.stack(np.unravel_index(np.arange(self.counts_.size), self.counts_.shape), 1)
-        frame = pd.DataFrame(
-            [self.profile_names(p) for p in places],
-            columns=[f"design of {name}" for name in self.stakeholders_],
-        )
-        parts = [
-            frame.assign(
-                stakeholder=name,
-                payoff=self.payoffs_[i].ravel(),
-                stderr=self.stderr_[i].ravel(),
-                matches=self.counts_.ravel(),
-            )
-            for i, name in enumerate(self.stakeholders_)
-        ]
-        return pd.concat(parts, ignore_index=True)
-
-    def plot_heatmap(self, stakeholder: Any = None, ax: Any = None) -> Any:
-        """Draw the welfare, or a stakeholder's payoff, of each pair of designs.
-
-        Parameters
-        ----------
-        stakeholder : object, optional
-            One of `stakeholders_`; None draws the welfare. Pure equilibria are framed.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes drawn on.
-
-        Raises
-        ------
-        ValueError
-            If there aren't two stakeholders, or the name isn't known.
-        """
-        from .reporting import draw_heatmap
-
-        check_is_fitted(self, "payoffs_")
-        if stakeholder is not None and stakeholder not in self.stakeholders_:
-            raise ValueError(
-                f"stakeholder={stakeholder!r} is not in the game; "
-                f"allowed: {list(self.stakeholders_)}"
-            )
-        return draw_heatmap(self, stakeholder, ax)
-
-    def explain(self) -> Explanation:
-        """Say what stakeholders will deploy, how bad that is, and how sure it is.
-
-        Returns
-        -------
-        Explanation
-            Status quo, price of anarchy, what the optimum would bring each, certificates of the
-            equilibria; the frame has a row a profile; plots 'heatmap' (two stakeholders) and
-            'welfare'.
-        """
-        from .reporting import explain_game
-
-        check_is_fitted(self, "payoffs_")
-        return explain_game(self)
-
-
-def finite_array(values: ArrayLike, name: str, shape: tuple[int, ...]) -> Array:
-    array = np.asarray(values, dtype=float)
-    if array.shape != shape:
-        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
-    if np.isinf(array).any() or (array < 0).any() or (name == "counts" and np.isnan(array).any()):
-        raise ValueError(f"{name} must be finite and not negative")
-    return array
 
 
 def as_design_game(game: Any) -> AgentDesignGame:

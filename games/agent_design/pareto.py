@@ -129,6 +129,9 @@ class ParetoMediator(BaseMediator):
 
     _parameter_constraints: ClassVar[dict] = {}
 
+    def __init__(self) -> None:
+        super().__init__()
+
     def _mediate(self, game: AgentDesignGame) -> Outcome:
         u, shape = game.payoffs_, game.counts_.shape
         if len(shape) > 4 or max(shape) > 12:

@@ -10,7 +10,7 @@ from equipoise.explanation import Explanation
 from equipoise.plotting import COLORS, new_axes
 
 from .comparison import subsidy_frontier
-from .deviations import implementation_costs, pure_equilibria, regrets
+from .deviations import across, implementation_costs, pure_equilibria, regrets
 from .meta_game import AgentDesignGame
 from .solver import MetaGameSolver, largest_gain, solution_frame, status_quo
 
@@ -85,7 +85,7 @@ def explain_game(game: AgentDesignGame) -> Explanation:
             f"gap {W.max() - worst:.4g}; a price of anarchy needs positive welfare throughout"
         )
     payoffs = u.reshape(len(u), -1) @ policy.ravel()
-    change = u[(slice(None), *best)] - payoffs
+    change = u[across(best)] - payoffs
     lines.append(
         "against the worst equilibrium the best profile would bring "
         + ", ".join(f"{who} {c:+.4g}" for who, c in zip(game.stakeholders_, change, strict=True))

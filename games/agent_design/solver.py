@@ -361,7 +361,7 @@ class MetaGameSolver(BaseEstimator):
 
 def as_profiles(game: AgentDesignGame, policy: Array) -> dict[tuple[Any, ...], float]:
     """A joint distribution as a dict of its profiles with positive probability."""
-    return {game.profile_names(a): float(policy[tuple(a)]) for a in np.argwhere(policy > 0)}
+    return {game.profile_names(tuple(a)): float(policy[tuple(a)]) for a in np.argwhere(policy > 0)}
 
 
 def largest_gain(payoffs: Array, policy: Array) -> float:

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .certificates import certify_dominance, certify_obedience, certify_profile
-from .deviations import implementation_costs, obedience_rows, player_rows
+from .deviations import across, implementation_costs, obedience_rows, own_line, player_rows
 from .mediator import BaseMediator, Outcome
 from .meta_game import AgentDesignGame
 from .programs import as_distribution, ones_row, payoff_range, solve_program
@@ -61,7 +61,7 @@ def needed_payments(payoffs: Array, z: tuple[int, ...], margin: float) -> Array:
     """What each stakeholder must be paid at z so that it is an equilibrium: shape (n,)."""
     at = np.zeros(len(payoffs))
     for i, u in enumerate(payoffs):
-        line = np.delete(u[(*z[:i], slice(None), *z[i + 1 :])], z[i])
+        line = np.delete(u[own_line(z, i)], z[i])
         if line.size:
             at[i] = max(0.0, float(line.max() - u[z]) + margin)
     return at
@@ -266,7 +266,7 @@ class SubsidyMediator(BaseMediator):
         else:
             need = needed_payments(u, z, self.margin)
         payments = np.zeros_like(u)
-        payments[(slice(None), *z)] = need
+        payments[across(z)] = need
         return payments
 
     def _best_target(self, game: AgentDesignGame) -> tuple[int, ...]:
@@ -276,7 +276,7 @@ class SubsidyMediator(BaseMediator):
             k = implementation_costs(u)
         else:
             k = np.array(
-                [self._payments(game, z)[(slice(None), *z)].sum() for z in np.ndindex(u.shape[1:])]
+                [self._payments(game, z)[across(z)].sum() for z in np.ndindex(u.shape[1:])]
             ).reshape(u.shape[1:])
         slack = 1e-9 * payoff_range(u)
         value = game.welfare() - self.tradeoff * k
@@ -294,12 +294,12 @@ class SubsidyMediator(BaseMediator):
     def _pay(self, game: AgentDesignGame, z: tuple[int, ...]) -> Outcome:
         u = game.payoffs_
         payments = self._payments(game, z)
-        cost = float(payments[(slice(None), *z)].sum())
+        cost = float(payments[across(z)].sum())
         check = certify_dominance if self.mode == "dominant" else certify_profile
         slack = 1e-9 * payoff_range(u)
         if self.budget is not None and cost > self.budget + slack:
             unpaid = np.zeros_like(u)
-            gains = np.argsort(-payments[(slice(None), *z)])
+            gains = np.argsort(-payments[across(z)])
             who = game.stakeholders_[int(gains[0])]
             return Outcome(
                 None,

@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 from equipoise.blocks import iter_blocks
 
 from .cells import Cells
+from .deviations import own_line
 
 __all__ = ["bootstrap_tables", "difference_bounds", "match_values"]
 
@@ -47,7 +48,7 @@ def difference_bounds(
     comparisons = max(sum(d - 1 for d in shape), 1)
     bounds = []
     for i in range(n):
-        line = (*profile[:i], slice(None), *profile[i + 1 :])
+        line = own_line(profile, i)
         u, s, c = payoffs[i][line], stderr[i][line], counts[line]
         if shape[i] > 1 and np.isnan(s).any():
             raise ValueError(
