@@ -1,4 +1,4 @@
-"""Kernel machines and kernel statistics against other packages: shapiq, lightshap, hyppo; and memory.
+"""Kernel machines against other packages, shapiq and lightshap; and peak memory.
 
 shapiq's newest release may need another Python than ours: the variable EQUIPOISE_SHAPIQ_PYTHON names
 an interpreter that has it. The model is fitted there again, on the same rows. Its cost grows with
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVR
 
-from equipoise.explainers import MMDShapleyExplainer, PKeXShapleyExplainer
+from equipoise.explainers import PKeXShapleyExplainer
 
 SHAPIQ = """
 import os, pickle, sys
@@ -104,31 +104,6 @@ def lightshap_cases() -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
-def hyppo_cases() -> Iterator[dict[str, Any]]:
-    if find_spec("hyppo") is None:
-        print("hyppo isn't installed: its cases are left out")
-        return
-    from hyppo.ksample import MMD
-
-    generator = np.random.RandomState(0)
-    X, Y = generator.normal(size=(2, 200, 20))
-    Y[:, 0] += 0.5
-    gamma = 0.025
-    # hyppo's biased statistic; its own width is the same gamma, its p-value has no features.
-    peer = MMD(compute_kernel="rbf", bias=True, gamma=gamma)
-    yield {
-        "name": "MMD, 200 + 200 rows, d=20, 199 permutations: hyppo (no attributions); statistic",
-        "ours": lambda: (
-            MMDShapleyExplainer(gamma=gamma, statistic="v", n_permutations=199, random_state=0)
-            .fit(X, Y)
-            .statistic_
-        ),
-        "peer": lambda: peer.test(X, Y, reps=199, auto=False)[0],
-        "exact": False,
-        "repeats": 3,
-    }
-
-
 MEMORY = """
 import sys
 from pathlib import Path
@@ -184,5 +159,4 @@ def memory_cases() -> Iterator[dict[str, Any]]:
 def cases() -> Iterator[dict[str, Any]]:
     yield from memory_cases()
     yield from lightshap_cases()
-    yield from hyppo_cases()
     yield from shapiq_cases()
