@@ -214,8 +214,8 @@ class CertificationMediator(BaseMediator):
                 for own, keep in zip(game.designs_, allowed, strict=True)
             ],
             stakeholders=game.stakeholders_,
+            weights=game.weights_,
         )
-        restricted.weights_ = game.weights_
         return Outcome(
             policy,
             partial(restricted_certificate, allowed=allowed, profile=z, policy=policy),

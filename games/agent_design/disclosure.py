@@ -56,9 +56,11 @@ def read_states(game: Any, what: str) -> tuple[AgentDesignGame, tuple[Any, ...],
                 )
         tables = np.stack([other.payoffs_ for other in games])
         mean = AgentDesignGame.from_payoffs(
-            tables.mean(axis=0), designs=first.designs_, stakeholders=first.stakeholders_
+            tables.mean(axis=0),
+            designs=first.designs_,
+            stakeholders=first.stakeholders_,
+            weights=first.weights_,
         )
-        mean.weights_ = first.weights_
         mean.payoffs_by_state_, mean.states_ = tables, tuple(game)
         mean.prior_ = np.full(len(tables), 1.0 / len(tables))
         return mean, tuple(game), tables
@@ -69,6 +71,12 @@ def read_states(game: Any, what: str) -> tuple[AgentDesignGame, tuple[Any, ...],
             f"from {what} to game"
         )
     return found, found.states_, found.payoffs_by_state_
+
+
+def expected_over_states(tables: Array, policy: Array, prior: Array) -> Array:
+    """E u_i when the state comes from the prior and designs from its policy: shape (n,)."""
+    S, n = tables.shape[:2]
+    return np.einsum("s,sk,snk->n", prior, policy.reshape(S, -1), tables.reshape(S, n, -1))
 
 
 def certify_disclosure(payoffs: Array, policy: Array, tables: Array, prior: Array) -> Certificate:
@@ -171,8 +179,8 @@ class DisclosureMediator(BaseMediator):
             np.tensordot(prior, tables, axes=1),
             designs=found.designs_,
             stakeholders=found.stakeholders_,
+            weights=found.weights_,
         )
-        mean.weights_ = found.weights_
         return self._store(mean, self._disclose(mean, names, tables, prior))
 
     def _store(self, game: AgentDesignGame, outcome: Outcome) -> Self:
@@ -180,9 +188,7 @@ class DisclosureMediator(BaseMediator):
         policy, tables, prior = outcome.policy, outcome.extra["tables_"], outcome.extra["prior_"]
         assert policy is not None
         mean = np.tensordot(prior, policy, axes=1)
-        payoffs = np.einsum("s,sk,snk->n", prior, *(
-            policy.reshape(len(prior), -1), tables.reshape(*tables.shape[:2], -1)
-        ))  # fmt: skip
+        payoffs = expected_over_states(tables, policy, prior)
         super()._store(
             game, Outcome(mean, outcome.certify, duals=outcome.duals, extra=outcome.extra)
         )
@@ -281,7 +287,7 @@ class DisclosureMediator(BaseMediator):
                 f"{list(self.states_)} and {self.tables_.shape}"
             )
         tables = tables[[names.index(name) for name in self.states_]]
-        value = np.einsum("s,s...,sn...->n", self.prior_, policy, tables)
+        value = expected_over_states(tables, policy, self.prior_)
         return float(self.game_.weights_ @ value)
 
     def audit(

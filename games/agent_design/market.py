@@ -36,9 +36,8 @@ def environment_games(games: Any) -> dict[Any, AgentDesignGame]:
     made = {}
     for name, u in zip(names, tables, strict=True):
         made[name] = AgentDesignGame.from_payoffs(
-            u, designs=mean.designs_, stakeholders=mean.stakeholders_
+            u, designs=mean.designs_, stakeholders=mean.stakeholders_, weights=mean.weights_
         )
-        made[name].weights_ = mean.weights_
     return made
 
 
@@ -164,8 +163,8 @@ def without_design(game: AgentDesignGame, design: Any) -> AgentDesignGame | None
         game.payoffs_[across(np.ix_(*kept))],
         designs=[[own[k] for k in keep] for own, keep in zip(game.designs_, kept, strict=True)],
         stakeholders=game.stakeholders_,
+        weights=game.weights_,
     )
-    smaller.weights_ = game.weights_
     return smaller
 
 

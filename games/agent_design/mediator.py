@@ -94,8 +94,8 @@ def aligned_game(game: Any, reference: AgentDesignGame) -> AgentDesignGame:
         payoffs[across(np.ix_(*picked))],
         designs=reference.designs_,
         stakeholders=reference.stakeholders_,
+        weights=reference.weights_,
     )
-    aligned.weights_ = reference.weights_
     return aligned
 
 

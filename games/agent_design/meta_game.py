@@ -285,6 +285,7 @@ class AgentDesignGame(MetaGameCertainty):
         stderr: ArrayLike | None = None,
         designs: Sequence[Sequence[Any]] | None = None,
         stakeholders: Sequence[Any] | None = None,
+        weights: ArrayLike | None = None,
     ) -> Self:
         """Make a meta-game of known payoffs.
 
@@ -300,11 +301,13 @@ class AgentDesignGame(MetaGameCertainty):
             Names of each stakeholder's designs.
         stakeholders : sequence, optional
             Names of the stakeholders.
+        weights : array-like of shape (n,), optional
+            Weights of the stakeholders; None is all ones.
 
         Returns
         -------
         AgentDesignGame
-            Fitted, with default parameters.
+            Fitted, with default parameters but for `weights`.
         """
         game = NormalFormGame(
             tensor,
@@ -314,7 +317,7 @@ class AgentDesignGame(MetaGameCertainty):
         u = game.payoffs
         c = np.zeros(game.shape) if counts is None else finite_array(counts, "counts", game.shape)
         s = np.full(u.shape, np.nan) if stderr is None else finite_array(stderr, "stderr", u.shape)
-        self = cls()
+        self = cls(weights=weights)
         self._set(
             u,
             s,

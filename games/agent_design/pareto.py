@@ -145,9 +145,8 @@ class ParetoMediator(BaseMediator):
             [f"{a}" for a in own] + [f"{a}, delegated" for a in own] for own in game.designs_
         ]
         mediated = AgentDesignGame.from_payoffs(
-            payoffs, designs=messages, stakeholders=game.stakeholders_
+            payoffs, designs=messages, stakeholders=game.stakeholders_, weights=game.weights_
         )
-        mediated.weights_ = game.weights_
         ends = played[tuple(stable.T)]
         welfare = game.welfare().ravel()[ends]
         extra: dict[str, Any] = {

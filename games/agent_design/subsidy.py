@@ -366,7 +366,9 @@ class SubsidyMediator(BaseMediator):
 def paid_game(game: AgentDesignGame, payments: Array) -> AgentDesignGame:
     """The game in which payoffs include the payments."""
     paid = AgentDesignGame.from_payoffs(
-        game.payoffs_ + payments, designs=game.designs_, stakeholders=game.stakeholders_
+        game.payoffs_ + payments,
+        designs=game.designs_,
+        stakeholders=game.stakeholders_,
+        weights=game.weights_,
     )
-    paid.weights_ = game.weights_
     return paid
