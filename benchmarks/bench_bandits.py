@@ -127,16 +127,15 @@ def peer_cases() -> Iterator[dict[str, Any]]:
 
 
 def cases() -> Iterator[dict[str, Any]]:
-    million = 1_000_000
-    for n_arms in (4, 64):
-        losses = make_bandit_losses("random", n_arms, million, 16, random_state=0).losses
+    for n_arms, n_rounds in ((4, 1_000_000), (64, 200_000)):
+        losses = make_bandit_losses("random", n_arms, n_rounds, 16, random_state=0).losses
         for learner in (
-            StaticDynamicBandit(n_arms, horizon=million),
+            StaticDynamicBandit(n_arms, horizon=n_rounds),
             TsallisINF(n_arms),
-            Exp3(n_arms, horizon=million),
+            Exp3(n_arms, horizon=n_rounds),
         ):
             yield {
-                "name": f"10^6 rounds of {n_arms} arms, {type(learner).__name__}",
+                "name": f"{n_rounds:,} rounds of {n_arms} arms, {type(learner).__name__}",
                 "ours": lambda learner=learner, losses=losses: rounds(learner, losses),
                 "repeats": 3,
             }

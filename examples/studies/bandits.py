@@ -2,12 +2,13 @@
 
     python -P examples/studies/bandits.py [--quick] [--output DIR] [--jobs N]
 
-Five tables are written as CSV and Markdown, with one figure. A table that is there already is kept,
+A table for each question is written as CSV and Markdown, with one figure. A table that is there already is kept,
 so an interrupted study goes on where it stopped; delete the folder to start anew.
 """
 
 import argparse
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ from equipoise.games import (
 )
 
 A = 4
+#: Worlds of the scaling tables; learners are judged by all of them.
+KINDS = ("hidden", "decoy", "shorthid", "phase", "rotate", "random")
 
 
 def field(T: int, S: int, n_arms: int = A) -> dict[str, Any]:
@@ -64,17 +67,16 @@ def runs(
         yield row
 
 
-def scaling_table(quick: bool, jobs: int) -> pd.DataFrame:
+def scaling_table(kind: str, quick: bool, jobs: int) -> pd.DataFrame:
     """Both regrets over T at S = 16, and over S at T = 80,000 (quick: smaller)."""
     horizons = (2000, 8000) if quick else (5000, 20_000, 80_000, 320_000)
     segments = (4, 16) if quick else (4, 16, 64, 256)
     middle = 8000 if quick else 80_000
     settings = [(T, 16) for T in horizons] + [(middle, S) for S in segments if S != 16]
     rows: list[dict[str, Any]] = []
-    for kind in ("hidden", "random", "decoy", "shorthid", "phase", "rotate"):
-        n_tables = (20 if kind == "random" else 4) // (4 if quick else 1)
-        for T, S in settings:
-            rows += runs(field(T, S), kind, T, S, n_tables, jobs)
+    n_tables = (20 if kind == "random" else 4) // (4 if quick else 1)
+    for T, S in settings:
+        rows += runs(field(T, S), kind, T, S, n_tables, jobs)
     return pd.DataFrame(rows)
 
 
@@ -199,13 +201,16 @@ def main() -> None:
     output.mkdir(parents=True, exist_ok=True)
 
     def scaling() -> pd.DataFrame:
-        return pd.read_csv(output / "scaling.csv")
+        return pd.concat([pd.read_csv(output / f"scaling_{kind}.csv") for kind in KINDS])
 
     tables: dict[str, Callable[[], pd.DataFrame]] = {
         "adversary": lambda: adversary_table(arguments.quick),
         "noise": lambda: noise_table(arguments.quick, arguments.jobs),
         "arms": lambda: arms_table(arguments.quick, arguments.jobs),
-        "scaling": lambda: scaling_table(arguments.quick, arguments.jobs),
+        **{
+            f"scaling_{kind}": partial(scaling_table, kind, arguments.quick, arguments.jobs)
+            for kind in KINDS
+        },
         "verdict": lambda: verdict_table(scaling()),
     }
     for name, make in tables.items():

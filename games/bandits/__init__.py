@@ -7,6 +7,7 @@ from .exp3 import Exp3, Exp3IX, Exp3P
 from .exp3_adaptive import Exp3PlusPlus, Exp3S
 from .indices import UCB1, DiscountedUCB, EpsilonGreedy, SlidingWindowUCB
 from .masters import BanditOverBandit, Corral
+from .meta import SwitchingMeta
 from .regret import (
     best_switching_sequence,
     count_switches,
@@ -15,6 +16,7 @@ from .regret import (
     static_regret,
     switching_regret,
 )
+from .replay import ReplayEnv
 from .results import SimulationResult, scaling_exponent
 from .simulation import simulate
 from .static_dynamic import StaticDynamicBandit
@@ -37,11 +39,13 @@ __all__ = [
     "LogBarrierFTRL",
     "ObliviousEnv",
     "PiecewiseEnv",
+    "ReplayEnv",
     "RestartOnDetect",
     "SimulationResult",
     "SlidingWindowUCB",
     "StaticDynamicBandit",
     "StochasticSwitchingEnv",
+    "SwitchingMeta",
     "ThompsonBeta",
     "TrackAndExplore",
     "TsallisINF",

@@ -151,7 +151,7 @@ class Exp3PlusPlus(BanditLearner):
     >>> losses = [[0.2, 0.8]] * 500 + [[0.8, 0.2]] * 500
     >>> learner = Exp3PlusPlus(2, random_state=0).fit(losses)
     >>> bool(learner.dynamic_regret_ < 500), learner.predict()
-    (True, 1)
+    (True, 0)
     """
 
     _kind: ClassVar[int] = EXP3XX

@@ -164,7 +164,7 @@ class SlidingWindowUCB(BanditLearner):
     def _window(self) -> int:
         if self.window is not None:
             return self.window
-        T = self.horizon
+        T = float(self.horizon or 1)
         return int(np.ceil(2 * np.sqrt(T * np.log(max(T, 2)) / (self.n_switches or 1))))
 
     def _params(self) -> Array:
@@ -294,7 +294,7 @@ class EpsilonGreedy(BanditLearner):
     >>> losses = [[0.2, 0.8]] * 500 + [[0.8, 0.2]] * 500
     >>> learner = EpsilonGreedy(2, random_state=0).fit(losses)
     >>> bool(learner.dynamic_regret_ < 500), learner.predict()
-    (True, 0)
+    (True, 1)
     """
 
     _kind: ClassVar[int] = GREEDY

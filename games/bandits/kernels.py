@@ -52,13 +52,14 @@ def write_law(tag: Tag, params: Array, memory: Array, p: Array) -> None:
 
 
 def take_loss(
-    tag: Tag, params: Array, memory: Array, p: Array, arm: int, loss: float, weight: float
+    tag: Tag, params: Array, memory: Array, p: Array, arm: int, loss: Any, weight: float
 ) -> None:
     """In compiled code: learn from a loss."""
 
 
-def draw(tag: Tag, params: Array, memory: Array, stream: Array, p: Array) -> None:
+def draw(tag: Tag, params: Array, memory: Array, stream: Array, p: Array) -> int:
     """In compiled code: draw the next arm, and leave its law in p."""
+    raise NotImplementedError("only compiled loops draw so")
 
 
 @overload(write_law, strict=False)  # annotated otherwise than what they return
@@ -146,7 +147,8 @@ def play_table(
     arms: Array,
 ) -> None:
     """Play all rounds of a table; `arms` may be empty."""
-    total, mark = 0.0, 0
+    total: Any = 0.0
+    mark = 0
     for t in range(losses.shape[0]):
         arm = draw(tag, params, memory, stream, p)
         loss = losses[t, arm]
@@ -199,7 +201,9 @@ def play_hiding(
     """
     row = np.empty(p.size)
     sums = np.zeros(p.size)
-    total, least, mark, block = 0.0, 0.0, 0, 0
+    total: Any = 0.0
+    least: Any = 0.0
+    mark, block = 0, 0
     for t in range(n_rounds):
         block = hide_levels(levels, row, t, starts, block, env_stream)
         arm = draw(tag, params, memory, stream, p)

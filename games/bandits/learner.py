@@ -85,7 +85,7 @@ class BanditLearner(BaseEstimator):
         self._tag = tag_of(self._kind)
         self._has_law = False
         for name in RUN_ATTRIBUTES:
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -225,7 +225,8 @@ class BanditLearner(BaseEstimator):
         played = table[np.arange(len(table)), arms]
         arm_sums, least_sums = benchmarks(table, np.array([len(table)]))
         total = played.sum()
-        vars(self).update({k: v for k, v in vars(fresh).items() if k not in self.get_params()})
+        learned = {k: v for k, v in vars(fresh).items() if k not in self.get_params()}
+        self.__dict__.update(learned)
         self.arms_ = arms
         self.losses_ = units.from_unit(played)
         self.static_regret_ = float(units.span * (total - arm_sums[0].min()))

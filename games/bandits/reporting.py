@@ -38,12 +38,12 @@ def curves_of(table: Array, arms: Array, span: float) -> Curves:
     static = span * (played - table[:, table.sum(axis=0).argmin()])
     dynamic = span * (played - table.min(axis=1))
     rounds = np.unique(np.linspace(1, n_rounds, min(N_POINTS, n_rounds)).astype(np.int64))
-    parts = [np.bincount(arms, weights=part, minlength=n_arms) for part in (static, dynamic)]
     return Curves(
         rounds,
         np.cumsum(static)[rounds - 1],
         np.cumsum(dynamic)[rounds - 1],
-        *parts,
+        np.bincount(arms, weights=static, minlength=n_arms),
+        np.bincount(arms, weights=dynamic, minlength=n_arms),
         count_switches(table),
     )
 

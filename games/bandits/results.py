@@ -66,7 +66,7 @@ class SimulationResult:
         span: float,
         n_arms: int,
         table: Array | None,
-        n_segments: int | None,
+        n_segments: float | None,
     ) -> Self:
         """Collect runs of losses between 0 and 1; `done` holds for each run the learners' parts."""
         result = cls()

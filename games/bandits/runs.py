@@ -65,7 +65,8 @@ def run_table(
     arms = np.empty(len(table), dtype=np.int16) if store_arms else NO_ARMS
     if is_compiled(learner):
         learner.reset()
-        play_table(*learner._machine(), table, marks, cumulative, arms)
+        tag, params, memory, stream, law = learner._machine()
+        play_table(tag, params, memory, stream, law, table, marks, cumulative, arms)
         learner._forget_law()
         return cumulative, arms
     played = np.empty(len(table))
@@ -97,8 +98,13 @@ def run_adaptive(
         )
         learner.reset()
         levels = units.to_unit(np.array([env.fixed, env.high, env.low]))
+        tag, params, memory, stream, law = learner._machine()
         play_hiding(
-            *learner._machine(),
+            tag,
+            params,
+            memory,
+            stream,
+            law,
             levels,
             env.starts,
             stream_of(random_state),

@@ -50,7 +50,7 @@ def log_spaced(horizon: int, n_checkpoints: int) -> Array:
 
 def check_marks(checkpoints: Any, horizon: int) -> Array:
     """The rounds at which cumulative losses are kept; the last is the horizon."""
-    if isinstance(checkpoints, Integral) and not isinstance(checkpoints, bool):
+    if isinstance(checkpoints, int | np.integer) and not isinstance(checkpoints, bool):
         if checkpoints < 1:
             raise ValueError(f"checkpoints={checkpoints}; allowed: at least 1")
         return log_spaced(horizon, int(checkpoints)) if checkpoints > 1 else np.array([horizon])

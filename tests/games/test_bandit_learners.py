@@ -395,7 +395,8 @@ def test_normalisation_for_large_estimates(levels, eta, start):
         assert abs(law(x).sum() - 1) < 1e-10
         assert abs(p.sum() - 1) < 1e-12
         if law(right).sum() > 1 > law(left * (1 + 1e-9)).sum():
-            root = brentq(lambda x, law=law: law(x).sum() - 1, left * (1 + 1e-9), right, xtol=1e-300)
+            low = left * (1 + 1e-9)
+            root = brentq(lambda x, law=law: law(x).sum() - 1, low, right, xtol=1e-300)
             assert_allclose(p, law(root), rtol=1e-6, atol=1e-12)
 
 

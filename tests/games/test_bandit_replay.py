@@ -53,7 +53,7 @@ def test_value_intervals_cover():
 
 
 def test_replay_is_a_true_run():
-    """Accepted events of an uneven logger have the arms' true means, and the learner finds arm 0."""
+    """Accepted events of an uneven logger have the arms' true means; the learner finds arm 0."""
     env = ReplayEnv(make_log(30_000, [0.2, 0.3, 0.5]))
     found = env.replay(UCB1(3))
     assert found.learner.predict() == 0
