@@ -24,14 +24,14 @@ import os, pickle, sys
 answers = os.fdopen(os.dup(1), "wb")
 os.dup2(2, 1)  # whatever else prints
 import numpy as np
-import shapiq
+from importlib.metadata import version
 from shapiq.explainer.product_kernel import ProductKernelExplainer
 from sklearn.svm import SVR
 X, y = pickle.load(sys.stdin.buffer)
 explainer = ProductKernelExplainer(
     model=SVR(epsilon=0.0, C=1.0).fit(X, y), max_order=1, index="SV"
 )
-pickle.dump(shapiq.__version__, answers)
+pickle.dump(version("shapiq"), answers)
 answers.flush()
 while True:
     rows = pickle.load(sys.stdin.buffer)
