@@ -32,8 +32,11 @@ from .audit_effects import (
 from .audit_metrics import SOFT_ONLY, choose_metrics
 from .audit_report import AuditReport
 from .audit_runs import (
+    REFERENCES,
     Fit,
     Split,
+    check_levels,
+    check_references,
     check_takes_soft_labels,
     difficulty_strata,
     draws_votes,
@@ -48,8 +51,6 @@ from .audit_tables import alignment_frame, describe, dynamics_frame, results_fra
 from .targets import entropy, human_modes, one_hot, tied_modes
 
 __all__ = ["SoftLabelAudit"]
-
-REFERENCES = ("original", "mode", "soft")
 
 
 class SoftLabelAudit(BaseEstimator):
@@ -226,8 +227,8 @@ class SoftLabelAudit(BaseEstimator):
             If the estimator's ``fit`` takes no ``soft_labels``.
         """
         check_takes_soft_labels(self.estimator)
-        references = self._references()
-        levels = self._levels()
+        references = check_references(self.reference)
+        levels = check_levels(self.strata)
         chosen = choose_metrics(self.metrics)
         rng = check_random_state(self.random_state)
         split_seed, arm_seed, bootstrap_seed = (int(s) for s in rng.randint(2**31 - 1, size=3))
@@ -339,20 +340,6 @@ class SoftLabelAudit(BaseEstimator):
         self.models_ = {key: fit.model for key, fit in fits.items()} if self.keep_models else None
         self._report = (arms, F, test_humans.P, curves, references)
         return self
-
-    def _references(self) -> list[str]:
-        references = list(self.reference)
-        if not references or not set(references) <= set(REFERENCES):
-            raise ValueError(
-                f"reference={self.reference!r} must name some of {list(REFERENCES)}, at least one"
-            )
-        return references
-
-    def _levels(self) -> list[float]:
-        levels = [float(level) for level in self.strata]
-        if len(levels) < 2 or levels[0] != 0 or levels[-1] != 1 or (np.diff(levels) <= 0).any():
-            raise ValueError(f"strata={self.strata!r} must rise from 0 to 1")
-        return levels
 
     def _run(
         self,

@@ -17,8 +17,11 @@ from .dynamics import TrainingDynamics
 from .targets import SoftTargets, column_names, columns_of, entropy, soft_targets
 
 __all__ = [
+    "REFERENCES",
     "Fit",
     "Split",
+    "check_levels",
+    "check_references",
     "check_takes_soft_labels",
     "difficulty_strata",
     "draws_votes",
@@ -26,6 +29,8 @@ __all__ = [
     "fit_one",
     "out_of_fold",
 ]
+
+REFERENCES = ("original", "mode", "soft")
 
 TEACHER_FOLDS = 5
 
@@ -51,6 +56,24 @@ class Split(NamedTuple):
     P_test: np.ndarray  # (n_test, K)
     targets: dict[str, np.ndarray]  # reference to (n_test, K)
     classes: np.ndarray  # (K,)
+
+
+def check_references(reference: Sequence[str]) -> list[str]:
+    """The labels to evaluate against: some of `REFERENCES`, at least one."""
+    references = list(reference)
+    if not references or not set(references) <= set(REFERENCES):
+        raise ValueError(
+            f"reference={reference!r} must name some of {list(REFERENCES)}, at least one"
+        )
+    return references
+
+
+def check_levels(strata: Sequence[float]) -> list[float]:
+    """Quantile levels that rise from 0 to 1."""
+    levels = [float(level) for level in strata]
+    if len(levels) < 2 or levels[0] != 0 or levels[-1] != 1 or (np.diff(levels) <= 0).any():
+        raise ValueError(f"strata={strata!r} must rise from 0 to 1")
+    return levels
 
 
 def final_step(estimator: Any) -> tuple[str, Any]:
