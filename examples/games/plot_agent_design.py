@@ -81,7 +81,7 @@ left.set(xlabel="expected payment", ylabel="welfare", title="dots: a profile, li
 
 target = estimate.designs_[0].index("cooperate 100%")
 held = {
-    f"margin {margin}": SubsidyMediator((target, target), margin=margin).fit(estimate)
+    str(margin): SubsidyMediator((target, target), margin=margin).fit(estimate)
     for margin in (0.0, 0.25, 0.5, 1.0)
 }
 held["robust"] = SubsidyMediator((target, target), robust=True).fit(estimate)
@@ -90,7 +90,8 @@ shares = [
 ]
 bars = right.bar(list(held), shares, color=COLORS[0])
 right.bar_label(bars, [f"costs {m.cost_:.2f}" for m in held.values()], fontsize=8)
-right.set(ylabel="share of replicates", ylim=(0, 1.12), title="how often the subsidy suffices")
+right.set(xlabel="margin", ylabel="share of replicates", ylim=(0, 1.12))
+right.set_title("how often the subsidy suffices")
 right.spines[["top", "right"]].set_visible(False)
 left.spines[["top", "right"]].set_visible(False)
 

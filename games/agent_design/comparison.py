@@ -9,9 +9,36 @@ from sklearn.base import clone
 
 from .deviations import implementation_costs
 from .meta_game import as_design_game
+from .programs import payoff_range
 from .subsidy import budgeted_policy
 
 __all__ = ["compare_mediators", "subsidy_frontier"]
+
+
+def corners(payoffs: np.ndarray, weights: np.ndarray, top: float) -> list[tuple[float, float]]:
+    """(cost, welfare) at the corners of the frontier of paid recommendations, by ascending cost.
+
+    Between two known points the largest distance above their chord is again a corner, or the chord
+    is the frontier.
+    """
+    W = np.tensordot(weights, payoffs, axes=1)
+
+    def point(budget: float, tradeoff: float) -> tuple[float, float]:
+        policy, bonuses, _, _ = budgeted_policy(payoffs, weights, budget, tradeoff)
+        return float(sum(w.sum() for w in bonuses)), float((policy * W).sum())
+
+    def between(a: tuple[float, float], b: tuple[float, float]) -> list[tuple[float, float]]:
+        if b[0] - a[0] <= 1e-7 * payoff_range(payoffs):
+            return []
+        slope = max((b[1] - a[1]) / (b[0] - a[0]), 0.0)
+        c = point(b[0], slope)
+        above = c[1] - a[1] - slope * (c[0] - a[0])
+        if above <= 1e-7 * payoff_range(payoffs) or not a[0] < c[0] < b[0]:
+            return []
+        return [*between(a, c), c, *between(c, b)]
+
+    first, last = point(0.0, 0.0), point(top, 0.0)
+    return [first, *between(first, last), *([last] if last[0] > first[0] else [])]
 
 
 def compare_mediators(game: Any, mediators: Any, n_bootstrap: int = 0) -> pd.DataFrame:
@@ -86,8 +113,8 @@ def subsidy_frontier(game: Any, kind: str = "pure") -> pd.DataFrame:
         The game.
     kind : {"pure", "correlated"}, default="pure"
         Cheapest payments that make a pure profile an equilibrium: the profiles that no cheaper one
-        equals in welfare. Or paid recommendations, at 21 budgets from 0 to what the best profile
-        costs; between them the frontier is concave.
+        equals in welfare. Or paid recommendations: the corners of a concave, piecewise linear
+        function, from nothing paid to what the best profile costs.
 
     Returns
     -------
@@ -113,13 +140,9 @@ def subsidy_frontier(game: Any, kind: str = "pure") -> pd.DataFrame:
     cost, welfare = implementation_costs(found.payoffs_), found.welfare()
     if kind == "correlated":
         top = cost[welfare >= welfare.max() - 1e-12 * (abs(welfare).max() or 1.0)].min()
-        rows = []
-        for budget in np.linspace(0.0, float(top), 21):
-            policy, bonuses, _, _ = budgeted_policy(
-                found.payoffs_, found.weights_, float(budget), 0.0
-            )
-            rows.append((float(sum(w.sum() for w in bonuses)), float((policy * welfare).sum())))
-        return pd.DataFrame(rows, columns=["cost", "welfare"])
+        return pd.DataFrame(
+            corners(found.payoffs_, found.weights_, float(top)), columns=["cost", "welfare"]
+        )
     order = np.lexsort((-welfare.ravel(), cost.ravel()))
     rising = np.maximum.accumulate(welfare.ravel()[order])
     kept = order[np.r_[True, rising[1:] > rising[:-1]]]

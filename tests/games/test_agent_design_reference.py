@@ -209,6 +209,13 @@ def test_budget_in_noisy_axelrod(budget, expected):
     assert welfare(mediator, NOISY_AXELROD) == pytest.approx(expected, abs=1e-5)
 
 
+def test_corners_of_the_frontier():
+    found = subsidy_frontier(PRISONERS, "correlated")
+    np.testing.assert_allclose(found, [[0, 2], [1, 5], [4, 6]], atol=1e-6)
+    found = subsidy_frontier(CHICKEN, "correlated")
+    np.testing.assert_allclose(found, [[0, 10.5], [2, 12]], atol=1e-6)
+
+
 @pytest.mark.parametrize(("bans", "expected"), [(0, 2.636), (1, 2.636), (2, 2.636), (3, 5.853)])
 def test_bans_in_noisy_axelrod(bans, expected):
     mediator = CertificationMediator(max_bans=bans).fit(NOISY_AXELROD)
