@@ -34,7 +34,10 @@ explainer = ProductKernelExplainer(
 pickle.dump(version("shapiq"), answers)
 answers.flush()
 while True:
-    rows = pickle.load(sys.stdin.buffer)
+    try:
+        rows = pickle.load(sys.stdin.buffer)
+    except EOFError:  # nobody asks any more
+        break
     found = [explainer.explain(x) for x in rows]
     pickle.dump([[float(v[(j,)]) for j in range(X.shape[1])] for v in found], answers)
     answers.flush()
