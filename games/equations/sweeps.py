@@ -19,7 +19,9 @@ Array = np.ndarray
 #: Iterations of the Krylov method, after which T is applied again.
 LARGEST = 100
 #: Share of nodes that may change their action in a policy that counts as settled.
-UNSETTLED = 1e-2
+UNSETTLED = 1e-3
+#: The same for a policy whose equations may be worth solving.
+MOVING = 1e-2
 Block = tuple[Array, Array, tuple[float, float, float]]
 
 
@@ -62,7 +64,7 @@ class Pace:
         self.fixed = None if isinstance(check_every, str) else check_every
         self.tol = tol
         self.step = self.SHORTEST
-        self.needed = 0.0
+        self.needed = self.before = 0.0
         self.last = np.inf
         self.checks = 0
 
@@ -71,24 +73,23 @@ class Pace:
 
     @property
     def slow(self) -> bool:
-        """Whether the rate so far foresees many sweeps (only where blocks may be of any length)."""
-        return self.fixed is None and self.needed > self.SLOW
+        """Whether two checks foresee many sweeps (only where blocks may be of any length)."""
+        return self.fixed is None and min(self.needed, self.before) > self.SLOW
 
-    def record(self, gap: float, k: int, settled: bool = True) -> None:
-        """Note the gap after a block of k sweeps, and whether its policy is nearly the last one.
+    def record(self, gap: float, k: int, changed: float = 0.0) -> None:
+        """Note the gap after a block of k sweeps, and the share of nodes that changed their action.
 
         While policies still change, sweeps with one held are wasted: blocks stay short.
         """
         self.checks += 1
-        self.needed = 0.0
-        if settled and 0 < gap < self.last < np.inf:
-            needed = k * np.log(gap / self.tol) / np.log(self.last / gap)
-            self.needed = float(needed)
+        self.before, self.needed = self.needed, 0.0
+        self.step = self.SHORTEST
+        if changed <= MOVING and 0 < gap < self.last < np.inf:
+            self.needed = float(k * np.log(gap / self.tol) / np.log(self.last / gap))
             # Early rates say little: blocks grow with the number of checks.
             longest = min(self.LONGEST, self.SHORTEST * self.checks**2)
-            self.step = int(np.clip(np.ceil(needed), self.SHORTEST, longest))
-        else:
-            self.step = self.SHORTEST
+            if changed <= UNSETTLED:
+                self.step = int(np.clip(np.ceil(self.needed), self.SHORTEST, longest))
         self.last = gap
 
 
@@ -105,7 +106,7 @@ class Blocks:
         self.ranges = node_ranges(problem, effective_n_jobs(n_jobs))
         self.values = np.empty(problem.m)
         self.policy = np.zeros(problem.n, dtype=np.int64)
-        self.settled = True
+        self.changed = 0.0
         self.krylov = True
         self.spent = 0
 
@@ -158,7 +159,7 @@ class Blocks:
             row_values(*self.chosen, x, 0, self.problem.n, out)
             x, out = out, x
         self.image(x, out)
-        self.settled = bool(np.count_nonzero(before != self.policy) <= UNSETTLED * len(x))
+        self.changed = np.count_nonzero(before != self.policy) / len(x)
         return x, out, self.bound.measure(x, out)
 
     def solved_policy(self, x: Array, error: float) -> Block:
@@ -177,7 +178,7 @@ class Blocks:
             point = x
         self.image(point, out)
         self.spent = 2 * made + 2
-        self.settled = bool(np.count_nonzero(held != self.policy) <= UNSETTLED * len(x))
+        self.changed = np.count_nonzero(held != self.policy) / len(x)
         return point, out, self.bound.measure(point, out)
 
     def in_place(self, x: Array, k: int) -> Block:

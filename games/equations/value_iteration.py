@@ -324,7 +324,7 @@ class ValueIteration(LEMMSolver):
                         # farther from the solution than x, so the plain sweeps go on.
                         onwards = image + middle * (v - bound.gap) if image is not point else value
                 scaled = (gap if self.relative else gap * top) / self._scale(value, v)
-                pace.record(scaled, k, blocks.settled)
+                pace.record(scaled, k, blocks.changed)
                 if not monitor.goes_on(n_iter, value, residual, gap * top, scaled):
                     break
                 x = onwards

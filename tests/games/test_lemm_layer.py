@@ -131,14 +131,22 @@ def test_copies_and_errors():
     assert list(layer.state_dict()) == ["coefficients", "offsets"]
 
 
-@pytest.mark.parametrize("kind", ["mdp", "ssg", "absolutely_halting", "halting", "w"])
-@pytest.mark.parametrize("n", [1, 9, 700])
+@pytest.mark.parametrize(
+    ("kind", "n"),
+    [
+        ("mdp", 1),
+        ("mdp", 700),
+        ("ssg", 9),
+        ("absolutely_halting", 9),
+        ("absolutely_halting", 700),
+        ("halting", 8),
+        ("w", 8),
+    ],
+)
 def test_batches_agree_with_single_solves(kind, n):
-    if kind in ("halting", "w"):
-        n = max(2, min(n, 60))
     problem = make_lemm(n, 3, kind=kind, random_state=0).problem
     rng = np.random.RandomState(0)
-    B = problem.b + rng.normal(size=(4 if n > 100 else 12, problem.m))
+    B = problem.b + rng.normal(size=(4, problem.m))
     batch = solve_lemm_batch(problem, B, random_state=0)
     for x, policy, b in zip(batch.x, batch.policies, B, strict=True):
         moved = LEMM(problem.A, b, problem.indptr, problem.op)
