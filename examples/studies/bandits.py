@@ -74,7 +74,7 @@ def scaling_table(kind: str, quick: bool, jobs: int) -> pd.DataFrame:
     middle = 8000 if quick else 80_000
     settings = [(T, 16) for T in horizons] + [(middle, S) for S in segments if S != 16]
     rows: list[dict[str, Any]] = []
-    n_tables = (20 if kind == "random" else 4) // (4 if quick else 1)
+    n_tables = (12 if kind == "random" else 4) // (4 if quick else 1)
     for T, S in settings:
         rows += runs(field(T, S), kind, T, S, n_tables, jobs)
     return pd.DataFrame(rows)

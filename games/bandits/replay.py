@@ -63,8 +63,8 @@ class ReplayEnv(BanditEnvironment):
     >>> arms = rng.randint(2, size=4000)
     >>> losses = (rng.uniform(size=4000) < np.where(arms == 0, 0.2, 0.6)).astype(float)
     >>> env = ReplayEnv((arms, losses, np.full(4000, 0.5)))
-    >>> round(env.value([1.0, 0.0]).mean, 2)
-    0.2
+    >>> bool(0.15 < env.value([1.0, 0.0]).mean < 0.25)
+    True
     >>> found = env.replay(TsallisINF(2, random_state=0))
     >>> bool(found.mean < 0.35), found.learner.predict()
     (True, 0)
