@@ -7,6 +7,7 @@ u_i(s)). The stationary distribution comes from elimination without subtraction 
 
 import numpy as np
 from numba import njit
+from scipy.sparse.csgraph import connected_components
 
 __all__ = ["alpha_rank", "fixation_log_probability", "stationary_distribution"]
 
@@ -66,14 +67,20 @@ def stationary_distribution(log_rates: Array) -> tuple[Array, bool]:
         jumps decide between them.
     """
     M = len(log_rates)
-    if M == 1:
-        return np.ones(1), False
     L = log_rates.copy()
     np.fill_diagonal(L, -np.inf)
-    rates = np.exp(L - L.max())
-    found, ok = eliminate(rates.copy())
-    if ok and np.isfinite(found).all():
-        return found, False
+    top = L.max()
+    rates = np.exp(L - top) if np.isfinite(top) else np.zeros((M, M))
+    n_classes, label = connected_components(rates > 0, connection="strong")
+    leaves = np.zeros(n_classes, dtype=bool)
+    start, stop = np.nonzero(rates)
+    leaves[label[start[label[start] != label[stop]]]] = True
+    if (~leaves).sum() == 1:  # one closed class: the others are left for good
+        inside = np.flatnonzero(~leaves[label])
+        found = np.zeros(M)
+        found[inside], ok = eliminate(rates[np.ix_(inside, inside)])
+        if ok and np.isfinite(found).all():
+            return found, False
     # Scaled to stochastic rows, so that the jumps are equally rare everywhere.
     P = rates / max(rates.sum(axis=1).max(), 1.0)
     found, _ = eliminate((1 - JUMPS) * P + JUMPS / M)
