@@ -6,6 +6,7 @@ that of child (r,): results don't depend on `n_jobs`, and learners are compared 
 
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -118,14 +119,14 @@ def play_run(plan: Plan, r: int) -> list[tuple[Run, int]]:
 
 
 def play_all(plan: Plan, n_runs: int, n_jobs: int | None, verbose: bool) -> list[list]:
-    """All runs, in batches of a second or so between which one may stop."""
+    """All runs, a run a thread at a time: between these one may stop."""
     done: list[list] = []
     batch = effective_n_jobs(n_jobs)
     with tqdm(total=n_runs, disable=not verbose, unit="run") as bar:
         try:
             for start in range(0, n_runs, batch):
                 block = range(start, min(n_runs, start + batch))
-                done += map_blocks(lambda r: play_run(plan, r), block, n_jobs)
+                done += map_blocks(partial(play_run, plan), block, n_jobs)
                 bar.update(len(block))
         except KeyboardInterrupt:
             if not done:

@@ -68,8 +68,8 @@ def test_switching_reference():
     assert TABLE.min(axis=1).sum() == pytest.approx(0.9)
 
 
-@settings(max_examples=30, deadline=None)
-@given(loss_tables(max_rounds=6, max_arms=3), st.integers(1, 7))
+@settings(max_examples=20, deadline=None)
+@given(loss_tables(max_rounds=5, max_arms=3), st.integers(1, 6))
 def test_dynamic_programme_is_brute_force(losses, S):
     total, path = best_switching_sequence(losses, S, return_path=True)
     assert total == pytest.approx(brute_force(losses, S))
