@@ -90,7 +90,8 @@ def attitude_table(folder: Path) -> pd.DataFrame:
         found = MetaGameSolver("pure").fit(game)
         frontier = subsidy_frontier(game)
         anarchy, gap = found.price_of_anarchy_, found.welfare_gap_[1]
-        verdict = "trap" if anarchy > 1.2 else "dilemma" if gap > 1e-9 else "efficient"
+        verdict = "efficient" if found.welfare_gap_[0] <= 1e-9 else "mild trap"
+        verdict = "trap" if anarchy > 1.2 else "dilemma" if gap > 1e-9 else verdict
         rows.append(
             {
                 "table": file.name.removesuffix("_matrices.txt"),

@@ -19,10 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..normal_form import NormalFormGame
 from .cells import Cells, collect_cells, is_symmetric
 from .certainty import MetaGameCertainty
-from .deviations import across
 from .estimation import finite_array, shared_designs, with_costs
 from .matches import read_matches
-from .missing import additive_payoffs, complete_designs
+from .missing import complete_tables
 from .sources import axelrod_matches, simulated_matches
 
 __all__ = ["AgentDesignGame", "as_design_game"]
@@ -175,8 +174,8 @@ class AgentDesignGame(MetaGameCertainty):
         errors = cells.tensor(cells.stderr, shape)
         own = cells.cell[:, 0]
         counts = np.where(own < 0, 0.0, cells.counts[np.maximum(own, 0)]).reshape(S, *shape)
-        by_state, errors, counts, designs, imputed, cells = self._complete(
-            by_state, errors, counts, log.designs, cells
+        by_state, errors, counts, designs, imputed, cells = complete_tables(
+            self.missing, by_state, errors, counts, log.designs, cells
         )
         prior = np.bincount(log.states, log.weights, S)
         prior = prior / prior.sum()
@@ -196,46 +195,6 @@ class AgentDesignGame(MetaGameCertainty):
             n_matches=len(log.payoffs),
         )
         return self
-
-    def _complete(
-        self,
-        by_state: Array,
-        errors: Array,
-        counts: Array,
-        designs: tuple[tuple[Any, ...], ...],
-        cells: Cells,
-    ) -> tuple[Array, Array, Array, tuple[tuple[Any, ...], ...], Array, Cells]:
-        """Deal with profiles that were never played, as `missing` says."""
-        absent = (counts == 0).any(axis=0)
-        if not absent.any():
-            return by_state, errors, counts, designs, absent, cells
-        if self.missing == "raise":
-            places = np.argwhere(absent)[:10]
-            examples = [tuple(own[k] for own, k in zip(designs, p, strict=True)) for p in places]
-            raise ValueError(
-                f"{int(absent.sum())} profiles have no match, such as {examples}; "
-                "missing='restrict' or 'additive' goes on without them"
-            )
-        if self.missing == "additive":
-            filled = np.stack([additive_payoffs(u) for u in by_state])
-            return filled, errors, counts, designs, absent, cells
-        kept = complete_designs(absent)
-        place: Any = np.ix_(*kept)
-        profile = np.ravel_multi_index(np.meshgrid(*kept, indexing="ij"), absent.shape).ravel()
-        cells = Cells(
-            cells.values, cells.weights, cells.starts, cells.sizes, cells.mean, cells.stderr,
-            cells.counts, cells.cell[..., profile], cells.slot[..., profile],
-        )  # fmt: skip
-        names = tuple(tuple(own[k] for k in k_i) for own, k_i in zip(designs, kept, strict=True))
-        take: Any = (slice(None), slice(None), *place)
-        return (
-            by_state[take],
-            errors[take],
-            counts[across(place)],
-            names,
-            absent[place],
-            cells,
-        )
 
     def _set(
         self,

@@ -1,8 +1,13 @@
 """Profiles that were never played: the largest complete sub-game, or an additive model."""
 
+from typing import Any
+
 import numpy as np
 
-__all__ = ["additive_payoffs", "complete_designs"]
+from .cells import Cells
+from .deviations import across
+
+__all__ = ["additive_payoffs", "complete_designs", "complete_tables"]
 
 Array = np.ndarray
 
@@ -66,3 +71,44 @@ def additive_payoffs(payoffs: Array) -> Array:
     effects = np.linalg.lstsq(design[known], filled[:, known].T, rcond=None)[0]
     filled[:, ~known] = (design @ effects).T[:, ~known]
     return filled.reshape(payoffs.shape)
+
+
+def complete_tables(
+    missing: str,
+    by_state: Array,
+    errors: Array,
+    counts: Array,
+    designs: tuple[tuple[Any, ...], ...],
+    cells: Cells,
+) -> tuple[Array, Array, Array, tuple[tuple[Any, ...], ...], Array, Cells]:
+    """Deal with profiles that were never played, as `missing` says: the same tables, complete."""
+    absent = (counts == 0).any(axis=0)
+    if not absent.any():
+        return by_state, errors, counts, designs, absent, cells
+    if missing == "raise":
+        places = np.argwhere(absent)[:10]
+        examples = [tuple(own[k] for own, k in zip(designs, p, strict=True)) for p in places]
+        raise ValueError(
+            f"{int(absent.sum())} profiles have no match, such as {examples}; "
+            "missing='restrict' or 'additive' goes on without them"
+        )
+    if missing == "additive":
+        filled = np.stack([additive_payoffs(u) for u in by_state])
+        return filled, errors, counts, designs, absent, cells
+    kept = complete_designs(absent)
+    place: Any = np.ix_(*kept)
+    profile = np.ravel_multi_index(np.meshgrid(*kept, indexing="ij"), absent.shape).ravel()
+    cells = Cells(
+        cells.values, cells.weights, cells.starts, cells.sizes, cells.mean, cells.stderr,
+        cells.counts, cells.cell[..., profile], cells.slot[..., profile],
+    )  # fmt: skip
+    names = tuple(tuple(own[k] for k in k_i) for own, k_i in zip(designs, kept, strict=True))
+    take: Any = (slice(None), slice(None), *place)
+    return (
+        by_state[take],
+        errors[take],
+        counts[across(place)],
+        names,
+        absent[place],
+        cells,
+    )
