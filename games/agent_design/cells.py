@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from .matches import recoded
+
 __all__ = ["Cells", "collect_cells", "is_symmetric"]
 
 Array = np.ndarray
@@ -113,7 +115,7 @@ def collect_cells(
         target = np.asarray(np.ravel_multi_index(tuple(swapped.T), shape))
         slot = np.argsort(order, axis=1, kind="stable").T
     code = states * M + np.ravel_multi_index(choices.T, shape)
-    used, cell = np.unique(code, return_inverse=True)
+    used, cell = recoded(code, n_states * M)
     mean, stderr, counts = cell_statistics(payoffs, weights, cell, len(used))
     sizes = np.bincount(cell, minlength=len(used))
     place = np.full(n_states * M, -1)

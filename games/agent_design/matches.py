@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-__all__ = ["MatchLog", "read_matches"]
+__all__ = ["MatchLog", "read_matches", "recoded"]
 
 Array = np.ndarray
 SHOWN = 10
@@ -69,6 +69,14 @@ def finite(values: Any, name: str) -> Array:
     return array
 
 
+def recoded(codes: Array, n_names: int) -> tuple[Array, Array]:
+    """The codes that occur, ascending, and each code's place among them (no sorting)."""
+    used = np.flatnonzero(np.bincount(codes, minlength=n_names))
+    place = np.empty(n_names, dtype=np.int64)
+    place[used] = np.arange(len(used))
+    return used, place[codes]
+
+
 def positive(values: Any) -> Array:
     weights = finite(values, "weight")
     if not (weights > 0).all():
@@ -115,7 +123,7 @@ def read_long(frame: pd.DataFrame) -> MatchLog:
     codes, names = factorised(frame["design"], "design")
     choices, designs = [], []
     for i in range(n):
-        used, own = np.unique(codes[row[:, i]], return_inverse=True)
+        used, own = recoded(codes[row[:, i]], len(names))
         choices.append(own)
         designs.append(tuple(names[k] for k in used))
     weights, states, state_names = np.ones(G), np.zeros(G, dtype=np.int64), ("all",)
@@ -144,7 +152,7 @@ def read_wide(frame: pd.DataFrame) -> MatchLog:
     codes, design_names = factorised(everything, "design")
     choices, designs = [], []
     for own in codes.reshape(len(names), len(frame)):
-        used, place = np.unique(own, return_inverse=True)
+        used, place = recoded(own, len(design_names))
         choices.append(place)
         designs.append(tuple(design_names[k] for k in used))
     G = len(frame)
