@@ -64,7 +64,7 @@ class Pace:
         self.fixed = None if isinstance(check_every, str) else check_every
         self.tol = tol
         self.step = self.SHORTEST
-        self.needed = self.before = 0.0
+        self.needed = self.before = self.rate = 0.0
         self.last = np.inf
         self.checks = 0
 
@@ -85,11 +85,16 @@ class Pace:
         self.before, self.needed = self.needed, 0.0
         self.step = self.SHORTEST
         if changed <= MOVING and 0 < gap < self.last < np.inf:
-            self.needed = float(k * np.log(gap / self.tol) / np.log(self.last / gap))
+            rate = float(np.log1p((self.last - gap) / gap)) / k
+            left = float(np.log(gap / self.tol))
+            self.needed = left / rate
+            # A block in which some actions changed looks slow; the one before may know better.
+            foreseen = left / max(rate, self.rate)
+            self.rate = rate
             # Early rates say little: blocks grow with the number of checks.
             longest = min(self.LONGEST, self.SHORTEST * self.checks**2)
             if changed <= UNSETTLED:
-                self.step = int(np.clip(np.ceil(self.needed), self.SHORTEST, longest))
+                self.step = int(np.clip(np.ceil(foreseen), self.SHORTEST, longest))
         self.last = gap
 
 
