@@ -116,7 +116,7 @@ def peer_cases() -> Iterator[dict[str, Any]]:
         case = {
             "name": f"{T:,} rounds of 4 arms, {name}",
             "ours": lambda learner=learner: rounds(learner, NOISE),
-            "repeats": 1,
+            "repeats": 2,
             "distance": regret_distance,
             "exact": exact,
         }
