@@ -163,18 +163,21 @@ def figure(scaling: pd.DataFrame, output: Path) -> None:
     """Worst static and dynamic ratio of each learner over all settings."""
     import matplotlib.pyplot as plt
 
-    from equipoise.plotting import new_axes
+    from equipoise.plotting import COLORS, new_axes
 
     ax = new_axes()
     for name, own in scaling.groupby("learner", sort=False):
-        ax.plot(own["dynamic"].max(), own["static"].max(), "o", label=name)
+        x, y = own["dynamic"].max(), own["static"].max()
+        ax.plot(x, y, "o", color=COLORS[name == "static-dynamic"])
+        ax.annotate(name, (x, y), xytext=(5, 4), textcoords="offset points", fontsize=8)
     ax.set(
         xscale="log",
+        yscale="log",
         xlabel="largest dynamic regret / sqrt(S A T)",
         ylabel="largest static regret / sqrt(A T)",
         title="lower left: good at both, in every world",
     )
-    ax.legend(frameon=False, fontsize=8)
+    ax.margins(x=0.15)
     ax.figure.savefig(output / "pareto.png", dpi=120)
     plt.close(ax.figure)
 
