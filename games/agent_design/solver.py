@@ -29,6 +29,8 @@ __all__ = ["MetaGameSolver", "point_mass", "status_quo"]
 Array = np.ndarray
 CONCEPTS = ("pure", "mixed", "ce", "cce", "strong", "ess", "alpharank", "replicator")
 STARTS = 20
+#: Above this many designs the MILP of a mixed equilibrium may take minutes.
+LARGEST_MIXED = 12
 
 
 def point_mass(profile: Any, shape: tuple[int, ...]) -> Array:
@@ -95,7 +97,8 @@ def status_quo(game: AgentDesignGame, select: str = "worst") -> tuple[Array, boo
     """The equilibrium that stakeholders are taken to play by themselves.
 
     The pure equilibrium of extreme welfare; where there is none, the mixed one for two stakeholders
-    (a MILP), and the coarse correlated one for more, whose welfare bounds every equilibrium's.
+    with up to 12 designs (a MILP), and otherwise the coarse correlated one, whose welfare bounds
+    every equilibrium's.
 
     Returns
     -------
@@ -111,7 +114,7 @@ def status_quo(game: AgentDesignGame, select: str = "worst") -> tuple[Array, boo
         W = np.where(mask, game.welfare(), -np.inf if best else np.inf)
         z = np.unravel_index(int(W.argmax() if best else W.argmin()), W.shape)
         return point_mass(z, W.shape), True
-    if len(u) == 2:
+    if len(u) == 2 and max(u.shape[1:]) <= LARGEST_MIXED:
         return product_policy(extreme_equilibrium(u, game.weights_, best)), True
     return extreme_correlated(game, "cce", "utilitarian", best), False
 

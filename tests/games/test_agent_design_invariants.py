@@ -158,6 +158,11 @@ def test_subsidies(u, data):
         assert (rows[z[i]] >= rows - 1e-9).all()
     assert dominant.liability_ == pytest.approx(dominant.payments_.sum(axis=0).max())
     strict = SubsidyMediator(z, margin=0.5).fit(u)
+    needed = 0.0
+    for i in range(len(u)):
+        others = [u[(i, *z[:i], b, *z[i + 1 :])] for b in range(u.shape[1 + i]) if b != z[i]]
+        needed += max(0.0, max(others) - u[(i, *z)] + 0.5) if others else 0.0
+    assert strict.cost_ == pytest.approx(needed)
     assert strict.certificate_.max_violation <= -0.5 + 1e-9 or max(u.shape[1:]) == 1
 
 
