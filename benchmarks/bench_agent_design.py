@@ -1,7 +1,7 @@
 """Meta-games and mediators: match logs, equilibrium programs, alpha-rank, the bootstrap.
 
-Peers: OpenSpiel's alpha-rank, the correlated equilibrium's program in cvxpy, nashpy's enumeration of
-supports, pandas' groupby for a log of matches.
+Peers: OpenSpiel's alpha-rank, the correlated equilibrium's program in cvxpy, pygambit's enumeration
+of equilibria, pandas' groupby for a log of matches.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from equipoise.games import AgentDesignGame, CorrelatedMediator, MetaGameSolver
+from equipoise.games import AgentDesignGame, CorrelatedMediator, MetaGameSolver, NormalFormGame
 from equipoise.games.agent_design.deviations import (
     implementation_costs,
     obedience_rows,
     pure_equilibria,
 )
+from equipoise.games.agent_design.solver import extreme_correlated
 
 
 def random_game(d: int, n: int = 2) -> np.ndarray:
@@ -50,6 +51,11 @@ def sorted_means(frame: pd.DataFrame) -> np.ndarray:
     return game.payoffs_[:, order[0]][:, :, order[1]]
 
 
+def correlated_program(u: np.ndarray) -> float:
+    policy = extreme_correlated(AgentDesignGame.from_payoffs(u), "ce", "utilitarian", True)
+    return float((u.sum(axis=0) * policy).sum())
+
+
 def correlated_in_cvxpy(u: np.ndarray) -> Callable[[], float]:
     import cvxpy as cp
 
@@ -76,12 +82,16 @@ def open_spiel_alpha_rank(u: np.ndarray, alpha: float, m: int) -> Callable[[], n
     return solve
 
 
-def nashpy_extremes(u: np.ndarray) -> Callable[[], np.ndarray]:
-    import nashpy
+def gambit_extremes(u: np.ndarray) -> Callable[[], np.ndarray]:
+    import pygambit
+
+    game = NormalFormGame(u).to_pygambit()
 
     def solve() -> np.ndarray:
-        known = nashpy.Game(u[0], u[1]).support_enumeration()
-        welfare = [float(x @ (u[0] + u[1]) @ y) for x, y in known]
+        welfare = []
+        for profile in pygambit.nash.enummixed_solve(game, rational=False).equilibria:
+            x, y = (np.array([float(profile[s]) for s in p.strategies]) for p in game.players)
+            welfare.append(float(x @ (u[0] + u[1]) @ y))
         return np.array([max(welfare), min(welfare)])
 
     return solve
@@ -108,13 +118,19 @@ def cases() -> Iterator[dict[str, Any]]:
         u = random_game(d)
         case = {
             "name": f"best correlated equilibrium {d}x{d} (cvxpy with HiGHS)",
-            "ours": lambda u=u: CorrelatedMediator().fit(u).welfare_,
+            "ours": lambda u=u: correlated_program(u),
             "tolerance": 1e-6,
             "repeats": repeats,
         }
         if find_spec("cvxpy"):
             case["peer"] = correlated_in_cvxpy(u)
         yield case
+    sixty = random_game(60)
+    yield {
+        "name": "the same 60x60 as a mediator: with status quo and certificate",
+        "ours": lambda: CorrelatedMediator().fit(sixty).welfare_,
+        "repeats": 1,
+    }
     large = random_game(100)
     yield {
         "name": "rows of the correlated equilibrium's program 100x100",
@@ -138,13 +154,13 @@ def cases() -> Iterator[dict[str, Any]]:
     yield case
     small = random_game(8)
     case = {
-        "name": "best and worst mixed equilibrium 8x8 (nashpy support enumeration)",
+        "name": "best and worst mixed equilibrium 8x8 (pygambit enummixed)",
         "ours": lambda: MetaGameSolver("mixed").fit(small).welfare_,
         "repeats": 1,
         "tolerance": 1e-6,
     }
-    if find_spec("nashpy"):
-        case["peer"] = nashpy_extremes(small)
+    if find_spec("pygambit"):
+        case["peer"] = gambit_extremes(small)
     yield case
     ten = random_game(10)
     yield {
