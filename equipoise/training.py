@@ -65,7 +65,20 @@ class TensorBatches:
 
 
 class EpochProgress(Callback):
-    """A progress bar over the epochs of a skorch net, with the last training loss."""
+    """A progress bar over the epochs of a skorch net, with the last training loss.
+
+    Attributes
+    ----------
+    bar_ : tqdm.tqdm
+        The bar, from the start of training on; it isn't pickled.
+
+    Examples
+    --------
+    >>> from skorch import NeuralNetRegressor
+    >>> from torch import nn
+    >>> from equipoise.training import EpochProgress
+    >>> net = NeuralNetRegressor(nn.Linear, callbacks=[("progress", EpochProgress())])
+    """
 
     def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
         from tqdm.auto import tqdm
