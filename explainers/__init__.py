@@ -44,6 +44,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "expected_brier",
             "expected_vote_gain",
             "human_alignment_report",
+            "item_difficulty",
             "kl_to_humans",
             "make_label_arms",
             "ranking_agreement",

@@ -16,6 +16,7 @@ from .budget import annotation_budget_curve
 from .calibration import calibration_error, reliability_curve
 from .cartography import DatasetCartography
 from .dawid_skene import DawidSkene
+from .difficulty import item_difficulty
 from .dynamics import TrainingDynamics
 from .rankings import ranking_agreement
 from .reannotation import expected_vote_gain
@@ -39,6 +40,7 @@ __all__ = [
     "expected_brier",
     "expected_vote_gain",
     "human_alignment_report",
+    "item_difficulty",
     "kl_to_humans",
     "make_label_arms",
     "ranking_agreement",

@@ -29,25 +29,27 @@ from .audit_effects import (
     stability_frame,
     summary_frame,
 )
+from .audit_groups import group_gaps_frame
 from .audit_metrics import SOFT_ONLY, choose_metrics
 from .audit_report import AuditReport
 from .audit_runs import (
     REFERENCES,
     Fit,
     Split,
-    check_levels,
     check_references,
     check_takes_soft_labels,
-    difficulty_strata,
     draws_votes,
     final_step,
     fit_one,
     out_of_fold,
+    read_groups,
     read_items,
     split_by_mode,
+    strata_of_items,
     take,
 )
 from .audit_tables import alignment_frame, describe, dynamics_frame, results_frame, same_length
+from .difficulty import MEASURES, check_levels
 from .targets import entropy, human_modes, one_hot, tied_modes
 
 __all__ = ["SoftLabelAudit"]
@@ -70,8 +72,9 @@ class SoftLabelAudit(BaseEstimator):
     metrics : "default", sequence of str or mapping, default="default"
         Names of metrics, or a mapping from a name to ``function(target, probabilities)`` or to None
         for the built-in of that name. A function's intervals cover the seeds only.
-    strata : sequence of float, default=(0, .5, .8, 1)
-        Quantile levels of the difficulty H(p) / log K on the test set.
+    strata : sequence of float or mapping, default=(0, .5, .8, 1)
+        Quantile levels of the difficulty on the test set; or fixed thresholds, from a name to
+        (low, high), as ``{"clear": (0, 0.2), "hard": (0.2, 1)}``.
     reference : sequence of {"original", "mode", "soft"}
         Labels to evaluate against.
     n_bootstrap : int, default=2000
@@ -90,6 +93,8 @@ class SoftLabelAudit(BaseEstimator):
         Seeds the split, the arms, the training seeds and the bootstrap, each apart.
     verbose : int, default=0
         1 shows a progress bar over the trainings.
+    difficulty : {"entropy", "top", "margin"}, default="entropy"
+        Measure of the difficulty that `strata` cut, see `item_difficulty`.
 
     Attributes
     ----------
@@ -100,6 +105,10 @@ class SoftLabelAudit(BaseEstimator):
     effects_ : pandas.DataFrame
         Contrasts with bootstrap and t intervals, p-values, and Holm's correction over the metrics
         of an effect in a stratum.
+    group_gaps_ : pandas.DataFrame
+        Where groups were given: each contrast in a group minus the contrast over all items, with
+        paired bootstrap intervals and Holm's correction over groups and metrics of an effect.
+        Empty otherwise.
     stability_ : pandas.DataFrame
         Spread over the seeds, churn, divergence between seeds, volatility, epochs to converge and
         overfit gap.
@@ -145,7 +154,7 @@ class SoftLabelAudit(BaseEstimator):
         "arms": ["array-like", StrOptions({"default"}), dict],
         "seeds": ["array-like", Interval(Integral, 1, None, closed="left")],
         "metrics": ["array-like", StrOptions({"default"}), dict],
-        "strata": ["array-like"],
+        "strata": ["array-like", dict],
         "reference": ["array-like"],
         "n_bootstrap": [Interval(Integral, 0, None, closed="left")],
         "confidence_level": [Interval(Real, 0, 1, closed="neither")],
@@ -155,6 +164,7 @@ class SoftLabelAudit(BaseEstimator):
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
+        "difficulty": [StrOptions(set(MEASURES))],
     }
 
     def __init__(
@@ -164,7 +174,7 @@ class SoftLabelAudit(BaseEstimator):
         arms: str | Sequence[str] | Mapping[str, Any] = "default",
         seeds: int | Sequence[int] = 5,
         metrics: str | Sequence[str] | Mapping[str, Any] = "default",
-        strata: Sequence[float] = (0, 0.5, 0.8, 1),
+        strata: Sequence[float] | Mapping[str, tuple[float, float]] = (0, 0.5, 0.8, 1),
         reference: Sequence[str] = REFERENCES,
         n_bootstrap: int = 2000,
         confidence_level: float = 0.95,
@@ -174,6 +184,7 @@ class SoftLabelAudit(BaseEstimator):
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        difficulty: str = "entropy",
     ) -> None:
         self.estimator = estimator
         self.arms = arms
@@ -189,6 +200,7 @@ class SoftLabelAudit(BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.difficulty = difficulty
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(
@@ -200,6 +212,8 @@ class SoftLabelAudit(BaseEstimator):
         y_test: npt.ArrayLike | None = None,
         counts_test: npt.ArrayLike | None = None,
         test_size: float = 0.3,
+        groups: npt.ArrayLike | None = None,
+        groups_test: npt.ArrayLike | None = None,
     ) -> Self:
         """Train every arm with every seed, and evaluate all against all references.
 
@@ -215,6 +229,12 @@ class SoftLabelAudit(BaseEstimator):
             Test items; None splits them off `X`, stratified by human mode.
         test_size : float, default=0.3
             Share of the test items where they are split off.
+        groups : array-like of shape (n_samples,), optional
+            A group of each item, as the source of a text or the region of a person. Each becomes a
+            stratum "group NAME" of the test items, and is held against all of them in
+            `group_gaps_`. It never enters the training.
+        groups_test : array-like of shape (n_test_samples,), optional
+            The same for given test items, instead of `groups`.
 
         Returns
         -------
@@ -242,17 +262,24 @@ class SoftLabelAudit(BaseEstimator):
         X, original, humans = read_items(X, y, counts, None)
         classes = humans.classes
         parts = (X_test, y_test, counts_test)
+        if any(part is not None for part in parts) and groups is not None:
+            raise ValueError("groups are those of the test items: with X_test give groups_test")
         if all(part is None for part in parts):
+            if groups_test is not None:
+                raise ValueError("groups_test needs X_test; give the groups of all items in groups")
+            found = read_groups(groups, len(original), "groups")
             modes = human_modes(humans.P, original)
             train, test = split_by_mode(modes, test_size, split_seed)
             X_train, X_test = _safe_indexing(X, train), _safe_indexing(X, test)
             train_original, test_original = original[train], original[test]
             train_humans, test_humans = take(humans, train), take(humans, test)
+            test_groups = None if found is None else found[test]
         elif any(part is None for part in parts):
             raise ValueError("X_test, y_test and counts_test are given together, or none of them")
         else:
             X_train, train_original, train_humans = X, original, humans
             X_test, test_original, test_humans = read_items(X_test, y_test, counts_test, classes)
+            test_groups = read_groups(groups_test, len(test_original), "groups_test")
         train_modes = human_modes(train_humans.P, train_original)
         test_modes = human_modes(test_humans.P, test_original)
 
@@ -286,7 +313,9 @@ class SoftLabelAudit(BaseEstimator):
             name: {m: v for m, v in chosen.items() if name == "soft" or m not in SOFT_ONLY}
             for name in references
         }
-        strata = difficulty_strata(test_humans.P, levels, test_modes != test_original)
+        strata = strata_of_items(
+            test_humans.P, self.difficulty, levels, test_modes != test_original, test_groups
+        )
         small = [name for name, rows in strata.items() if rows.sum() < SMALLEST_STRATUM]
         if small:
             warnings.warn(
@@ -322,6 +351,7 @@ class SoftLabelAudit(BaseEstimator):
         self.results_ = results_frame(arms, seeds, values)
         self.summary_ = summary_frame(arms, values, resamples, shares, level)
         self.effects_ = effects_frame(arms, values, resamples, shares, level)
+        self.group_gaps_ = group_gaps_frame(arms, values, resamples, shares, level)
         self.stability_ = stability_frame(arms, F, values, curves, references)
         self.dynamics_ = dynamics_frame(
             {arm: [fits[arm, seed].dynamics for seed in seeds] for arm in arms},
@@ -390,6 +420,7 @@ class SoftLabelAudit(BaseEstimator):
             results=self.results_,
             summary_frame=self.summary_,
             stability=self.stability_,
+            group_gaps=self.group_gaps_,
             dynamics=self.dynamics_,
             alignment=self.alignment_,
             mode_shift=self.mode_shift_,

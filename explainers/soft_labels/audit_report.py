@@ -84,7 +84,9 @@ def draw_strata(ax: Any, summary: pd.DataFrame, arms: list[str], only: str | Non
     rows = summary[(summary["reference"] == reference) & (summary["metric"] == metric)]
     names = list(dict.fromkeys(rows["stratum"]))
     places = np.arange(len(names))
-    graded = np.array([name.startswith("difficulty") for name in names])
+    graded = np.array(
+        [name not in ("all", "mode-shifted") and not name.startswith("group ") for name in names]
+    )
     for a, arm in enumerate(arms):
         if only in (None, arm):
             at = places + 0.06 * (a - (len(arms) - 1) / 2)  # side by side, to be told apart
@@ -198,6 +200,8 @@ class AuditReport(Explanation):
         The answer in words.
     effects, results, summary_frame, stability, dynamics : pandas.DataFrame
         The fitted tables of the audit.
+    group_gaps : pandas.DataFrame
+        How much more the contrasts are in a group than over all items; empty without groups.
     alignment : pandas.DataFrame
         For each arm, Spearman correlations of the training dynamics with human entropy.
     mode_shift : mapping
@@ -215,7 +219,7 @@ class AuditReport(Explanation):
 
     Attributes
     ----------
-    results, summary_frame, stability, dynamics, alignment, mode_shift
+    results, summary_frame, stability, group_gaps, dynamics, alignment, mode_shift
         As given.
 
     Examples
@@ -249,6 +253,7 @@ class AuditReport(Explanation):
         results: pd.DataFrame,
         summary_frame: pd.DataFrame,
         stability: pd.DataFrame,
+        group_gaps: pd.DataFrame,
         dynamics: pd.DataFrame,
         alignment: pd.DataFrame,
         mode_shift: Mapping[str, Any],
@@ -262,6 +267,7 @@ class AuditReport(Explanation):
         self.results = results
         self.summary_frame = summary_frame
         self.stability = stability
+        self.group_gaps = group_gaps
         self.dynamics = dynamics
         self.alignment = alignment
         self.mode_shift = mode_shift
@@ -361,9 +367,12 @@ class AuditReport(Explanation):
             "Effects": effects[effects["stratum"] == "all"],
             "Arms": self.summary_frame[self.summary_frame["stratum"] == "all"],
             "Stability": self.stability,
+            "Groups against all items": self.group_gaps,
             "Dynamics against human entropy": self.alignment,
         }
         for name, table in tables.items():
+            if table.empty:
+                continue
             shown = table.to_html(index=False, border=0, float_format="{:.4g}".format)
             parts.append(f"<h2>{name}</h2>{shown}")
         body = "\n".join(parts)

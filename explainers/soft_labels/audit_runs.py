@@ -3,31 +3,32 @@
 import warnings
 from collections.abc import Sequence
 from inspect import signature
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from .difficulty import Levels, difficulty_of, strata_of_difficulty
 from .dynamics import TrainingDynamics
-from .targets import SoftTargets, column_names, columns_of, entropy, soft_targets
+from .targets import SoftTargets, column_names, columns_of, soft_targets
 
 __all__ = [
     "REFERENCES",
     "Fit",
     "Split",
-    "check_levels",
     "check_references",
     "check_takes_soft_labels",
-    "difficulty_strata",
     "draws_votes",
     "final_step",
     "fit_one",
     "out_of_fold",
+    "read_groups",
+    "strata_of_items",
 ]
 
 REFERENCES = ("original", "mode", "soft")
@@ -66,14 +67,6 @@ def check_references(reference: Sequence[str]) -> list[str]:
             f"reference={reference!r} must name some of {list(REFERENCES)}, at least one"
         )
     return references
-
-
-def check_levels(strata: Sequence[float]) -> list[float]:
-    """Quantile levels that rise from 0 to 1."""
-    levels = [float(level) for level in strata]
-    if len(levels) < 2 or levels[0] != 0 or levels[-1] != 1 or (np.diff(levels) <= 0).any():
-        raise ValueError(f"strata={strata!r} must rise from 0 to 1")
-    return levels
 
 
 def final_step(estimator: Any) -> tuple[str, Any]:
@@ -160,18 +153,32 @@ def out_of_fold(
     return F
 
 
-def difficulty_strata(
-    P: np.ndarray, levels: Sequence[float], shifted: np.ndarray
+def strata_of_items(
+    P: np.ndarray,
+    measure: str,
+    levels: Levels,
+    shifted: np.ndarray,
+    groups: np.ndarray | None,
 ) -> dict[str, np.ndarray]:
-    """All items, quantile strata of H(p) / log K with ties in the lower one, and shifted items."""
-    d = entropy(P) / np.log(P.shape[1])
-    limits = np.quantile(d, levels)
-    strata = {"all": np.ones(len(d), dtype=bool)}
-    for j, (low, high) in enumerate(pairwise(levels)):
-        above = np.ones(len(d), dtype=bool) if j == 0 else d > limits[j]
-        strata[f"difficulty {low:.0%}-{high:.0%}"] = above & (d <= limits[j + 1])
+    """All items, strata of difficulty, items with a shifted mode, and each group."""
+    strata = {"all": np.ones(len(P), dtype=bool)}
+    strata |= strata_of_difficulty(difficulty_of(P, measure), levels)
     strata["mode-shifted"] = shifted
+    if groups is not None:
+        strata |= {f"group {group}": groups == group for group in np.unique(groups)}
     return strata
+
+
+def read_groups(groups: Any, n: int, name: str) -> np.ndarray | None:
+    """The group of each item, or None."""
+    if groups is None:
+        return None
+    found = column_or_1d(groups)
+    if len(found) != n:
+        raise ValueError(f"{name} has {len(found)} entries, but there are {n} items")
+    if pd.isna(found).any():
+        raise ValueError(f"{name} has no group in row {int(np.argmax(pd.isna(found)))}")
+    return found
 
 
 def read_items(

@@ -100,6 +100,15 @@ def describe(audit: "SoftLabelAudit") -> list[str]:
                 parts.append(f"{effect} {row.estimate:+.3f}{interval}")
         if parts:
             lines.append(f"{name}: " + ", ".join(parts))
+    gaps = audit.group_gaps_
+    if len(gaps):
+        gaps = gaps[(gaps["reference"] == "soft") & (gaps["metric"] == "kl")]
+        gaps = gaps[(gaps["effect"] == "soft main") & gaps["estimate"].notna()]
+        for row in gaps.itertuples():
+            lines.append(
+                f"group {row.group}: soft main effect on KL {row.estimate:+.3f} "
+                f"[{row.low:+.3f}, {row.high:+.3f}] beside that on all items"
+            )
     held_out = audit.alignment_[audit.alignment_["items"] == "test"]
     if len(held_out):
         best = held_out.sort_values("1 - confidence", ascending=False).iloc[0]

@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,6 +23,7 @@ from equipoise.explainers import (
     SoftLabelAudit,
     calibration_error,
     human_alignment_report,
+    kl_to_humans,
     soft_brier,
     soft_cross_entropy,
 )
@@ -31,7 +33,7 @@ from equipoise.explainers.soft_labels.audit_effects import (
     metric_values,
 )
 from equipoise.explainers.soft_labels.audit_metrics import DEFAULT_METRICS, choose_metrics
-from equipoise.explainers.soft_labels.audit_runs import difficulty_strata, split_by_mode
+from equipoise.explainers.soft_labels.audit_runs import split_by_mode, strata_of_items
 from equipoise.inference import holm
 
 pytestmark = pytest.mark.filterwarnings("ignore:strata with fewer than:UserWarning")
@@ -221,7 +223,7 @@ def test_strata() -> None:
         [[1.0, 0], [1, 0], [1, 0], [0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4], [0.5, 0.5]]
     )
     shifted = np.arange(8) == 7
-    strata = difficulty_strata(P, [0, 0.25, 0.75, 1], shifted)
+    strata = strata_of_items(P, "entropy", [0, 0.25, 0.75, 1], shifted, None)
     assert list(strata)[1:4] == [
         "difficulty 0%-25%",
         "difficulty 25%-75%",
@@ -231,6 +233,68 @@ def test_strata() -> None:
     assert strata["difficulty 0%-25%"].tolist() == [True] * 3 + [False] * 5
     assert sum(rows.astype(int) for rows in list(strata.values())[1:4]).tolist() == [1] * 8
     assert strata["mode-shifted"].tolist() == shifted.tolist()
+
+
+def test_groups_are_strata_that_are_held_against_all_items() -> None:
+    X, y, votes = items(400)
+    groups = np.where(np.arange(400) % 3 == 0, "north", "south")
+    settings = {"arms": list(CONTRASTS["soft main"]), "seeds": 2, "random_state": 0}
+    model = SoftLabelClassifier(LogisticRegression())
+    audit = SoftLabelAudit(model, n_bootstrap=100, strata=(0, 1), **settings)
+    audit.fit(X, y, votes, groups=groups)
+    assert {"group north", "group south"} <= set(audit.results_["stratum"])
+    gaps = audit.group_gaps_.set_index(["effect", "group", "reference", "metric"])
+    for group in ("north", "south"):
+        inside = values_of(audit, "soft", "kl", f"group {group}")
+        outside = values_of(audit, "soft", "kl")
+        c = pd.Series(CONTRASTS["soft main"])
+        gap = gaps.loc[("soft main", group, "soft", "kl")]
+        assert gap["estimate"] == pytest.approx(((inside - outside)[c.index] @ c).mean(), abs=1e-12)
+        assert gap["low"] < gap["estimate"] < gap["high"]
+        assert gap["p"] <= gap["p_holm"] <= 1
+    # A mean over all items lies between the means of the two groups that make them up.
+    kl = gaps.xs(("soft main", "soft", "kl"), level=("effect", "reference", "metric"))["estimate"]
+    assert kl["north"] * kl["south"] < 0
+    # Groups don't enter the training, and given test items bring their own.
+    plain = SoftLabelAudit(model, n_bootstrap=0, strata=(0, 1), **settings).fit(X, y, votes)
+    pd.testing.assert_frame_equal(values_of(plain, "soft", "kl"), values_of(audit, "soft", "kl"))
+    assert plain.group_gaps_.empty
+    parts = (X[:300], y[:300], votes[:300], X[300:], y[300:], votes[300:])
+    given = SoftLabelAudit(model, n_bootstrap=0, strata=(0, 1), **settings)
+    given.fit(*parts, groups_test=groups[300:])
+    assert set(given.group_gaps_["group"]) == {"north", "south"}
+    assert any(line.startswith("group north") for line in audit.explain().summary)
+    with pytest.raises(ValueError, match="groups_test"):
+        given.fit(*parts, groups=groups[:300])
+    with pytest.raises(ValueError, match="groups has 3 entries"):
+        audit.fit(X, y, votes, groups=groups[:3])
+    with pytest.raises(ValueError, match="needs X_test"):
+        audit.fit(X, y, votes, groups_test=groups)
+    holes = groups.astype(object)
+    holes[7] = None
+    with pytest.raises(ValueError, match="no group in row 7"):
+        audit.fit(X, y, votes, groups=holes)
+
+
+def test_strata_by_fixed_thresholds_and_other_difficulties() -> None:
+    X, y, votes = items(400)
+    audit = SoftLabelAudit(
+        SoftLabelClassifier(LogisticRegression()),
+        arms=["hard_mode", "soft_human"],
+        seeds=1,
+        n_bootstrap=0,
+        strata={"clear": (0, 0.3), "split": (0.3, 1)},
+        difficulty="top",
+        random_state=0,
+    ).fit(X[:200], y[:200], votes[:200], X[200:], y[200:], votes[200:])
+    F = SoftLabelClassifier(LogisticRegression()).fit(X[:200], y[:200], votes[:200])
+    d = 1 - votes[200:].max(axis=1) / votes[200:].sum(axis=1)
+    for name, rows in {"clear": d <= 0.3, "split": d > 0.3}.items():
+        found = values_of(audit, "soft", "kl", name)["soft_human"].iloc[0]
+        proba = F.predict_proba(X[200:][rows])
+        assert found == pytest.approx(kl_to_humans(votes[200:][rows], proba), abs=1e-8)
+    ax = audit.explain().plot("strata")
+    plt.close(ax.figure)
 
 
 def test_small_strata_have_no_figures() -> None:
