@@ -28,6 +28,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         ],
         "soft_labels": [
             "AuditReport",
+            "BayesAccuracy",
             "DatasetCartography",
             "DawidSkene",
             "MajorityVote",
@@ -37,6 +38,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "WAWA",
             "annotation_budget_curve",
             "as_soft_labels",
+            "bayes_accuracy",
             "brier_decomposition",
             "calibration_error",
             "entropy_error",

@@ -11,6 +11,7 @@ from .alignment import (
 from .arms import entropy_matched_labels, make_label_arms
 from .audit import SoftLabelAudit
 from .audit_report import AuditReport
+from .bayes_accuracy import BayesAccuracy, bayes_accuracy
 from .brier import brier_decomposition, expected_brier, soft_brier
 from .budget import annotation_budget_curve
 from .calibration import calibration_error, reliability_curve
@@ -25,6 +26,7 @@ from .targets import as_soft_labels
 __all__ = [
     "WAWA",
     "AuditReport",
+    "BayesAccuracy",
     "DatasetCartography",
     "DawidSkene",
     "MajorityVote",
@@ -33,6 +35,7 @@ __all__ = [
     "VoteShare",
     "annotation_budget_curve",
     "as_soft_labels",
+    "bayes_accuracy",
     "brier_decomposition",
     "calibration_error",
     "entropy_error",

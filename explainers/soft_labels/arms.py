@@ -193,8 +193,8 @@ def temper_to_entropy(F: np.ndarray, target: float) -> np.ndarray:
     return tempered((low + high) / 2)
 
 
-def draw_crowd(counts: np.ndarray, r: int, rng: np.random.RandomState) -> np.ndarray:
-    """r votes of each item drawn without replacement (multivariate hypergeometric)."""
+def draw_crowd(counts: np.ndarray, r: int | np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    """r votes (or r_i) of each item drawn without replacement (multivariate hypergeometric)."""
     few = counts.sum(axis=1) < r
     if few.any():
         row = int(np.argmax(few))
@@ -203,7 +203,7 @@ def draw_crowd(counts: np.ndarray, r: int, rng: np.random.RandomState) -> np.nda
         )
     generator = np.random.default_rng(rng.randint(2**31 - 1))
     drawn = np.zeros_like(counts)
-    others, remaining = counts.sum(axis=1), np.full(len(counts), r)
+    others, remaining = counts.sum(axis=1), np.broadcast_to(r, len(counts))
     for k in range(counts.shape[1]):
         others = others - counts[:, k]
         drawn[:, k] = generator.hypergeometric(counts[:, k], others, remaining)

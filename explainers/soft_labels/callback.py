@@ -1,5 +1,6 @@
 """skorch callbacks that watch items while a network trains. Importing this module imports torch."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from skorch.callbacks import Callback
 
 from .alignment import CLIP
 from .dynamics import DynamicsRecorder, TrainingDynamics
+from .epoch_file import EpochFile, check_store
 from .targets import is_matrix, soft_targets
 
 __all__ = ["CartographyCallback"]
@@ -34,6 +36,12 @@ class CartographyCallback(Callback):
         followed is sum_k p_k f_k, and the mode is the reference of correctness.
     soft_labels : array-like of shape (n_samples, n_classes), optional
         Soft labels or votes, for soft confidence and KL beside a reference class.
+    store : "stream" or path, default="stream"
+        "stream" keeps sums only. A path also writes the probabilities of all epochs, (n_epochs,
+        n_samples, n_classes), to this NumPy file, one epoch at a time; training that goes on with
+        the same callback starts the file anew.
+    store_dtype : {"float16", "float32", "float64"}, default="float32"
+        Precision of the file. Half precision takes half the room, and keeps three digits.
 
     Attributes
     ----------
@@ -69,10 +77,14 @@ class CartographyCallback(Callback):
         X: npt.ArrayLike,
         reference: npt.ArrayLike,
         soft_labels: npt.ArrayLike | None = None,
+        store: str | Path = "stream",
+        store_dtype: str = "float32",
     ) -> None:
         self.X = X
         self.reference = reference
         self.soft_labels = soft_labels
+        self.store = store
+        self.store_dtype = store_dtype
 
     def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
         """Start anew.
@@ -84,6 +96,8 @@ class CartographyCallback(Callback):
         **kwargs : dict
             Unused.
         """
+        check_store(self.store, self.store_dtype)
+        self.file_ = None if self.store == "stream" else EpochFile(self.store, self.store_dtype)
         P = self.soft_labels
         if is_matrix(self.reference):
             self.recorder_ = DynamicsRecorder.soft(soft_targets(self.reference, name="reference").P)
@@ -101,7 +115,10 @@ class CartographyCallback(Callback):
         **kwargs : dict
             Unused.
         """
-        self.recorder_.update(net_probabilities(net, self.X))
+        F = net_probabilities(net, self.X)
+        self.recorder_.update(F)
+        if self.file_ is not None:
+            self.file_.write(F)
 
     def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
         """Sum up.

@@ -24,7 +24,8 @@ from equipoise.explanation import Explanation
 from .alignment import correlation
 from .data_map import REGIONS, draw_alignment, draw_data_map, regions
 from .dynamics import DynamicsRecorder
-from .epochs import EpochFile, epochs_of, number_of_epochs
+from .epoch_file import EpochFile, check_store
+from .epochs import epochs_of, number_of_epochs
 from .targets import (
     entropy,
     human_modes,
@@ -79,8 +80,10 @@ class DatasetCartography(BaseEstimator):
         Number of epochs. None takes 20, and all stages of a boosting model.
     store : "stream" or path, default="stream"
         "stream" keeps sums only, of O(n_samples n_classes) memory whatever the number of epochs. A
-        path writes the probabilities of all epochs, (n_epochs, n_samples, n_classes) in float32, to
-        this NumPy file.
+        path writes the probabilities of all epochs, (n_epochs, n_samples, n_classes), to this NumPy
+        file, one epoch at a time.
+    store_dtype : {"float16", "float32", "float64"}, default="float32"
+        Precision of the file. Half precision takes half the room, and keeps three digits.
 
     Attributes
     ----------
@@ -126,11 +129,13 @@ class DatasetCartography(BaseEstimator):
         reference: str = "label",
         epochs: int | None = None,
         store: str | Path = "stream",
+        store_dtype: str = "float32",
     ) -> None:
         self.estimator = estimator
         self.reference = reference
         self.epochs = epochs
         self.store = store
+        self.store_dtype = store_dtype
 
     def fit(
         self, X: npt.ArrayLike, y: npt.ArrayLike, soft_labels: npt.ArrayLike | None = None
@@ -163,6 +168,7 @@ class DatasetCartography(BaseEstimator):
             )
         if self.epochs is not None and (int(self.epochs) != self.epochs or self.epochs < 1):
             raise ValueError(f"epochs={self.epochs!r} must be a whole number >= 1")
+        check_store(self.store, self.store_dtype)
         X = X if hasattr(X, "shape") else np.asarray(X)
         columns, classes = read_hard(y, None)
         check_consistent_length(X, columns)
@@ -175,13 +181,11 @@ class DatasetCartography(BaseEstimator):
         )
         recorder = self._recorder(columns, P)
         n_epochs = number_of_epochs(estimator, self.epochs)
-        file = None if self.store == "stream" else EpochFile(self.store, n_epochs)
+        file = None if self.store == "stream" else EpochFile(self.store, self.store_dtype)
         for F in epochs_of(estimator, X, classes[columns], classes, n_epochs, P):
             recorder.update(F)
             if file is not None:
                 file.write(F)
-        if file is not None:
-            file.close()
         self.classes_, self.estimator_ = classes, estimator
         return self._finish(recorder, P, counts)
 

@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Iterator
 from inspect import signature
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.utils import _safe_indexing
 
 from .targets import columns_of
 
-__all__ = ["EpochFile", "epochs_of", "number_of_epochs"]
+__all__ = ["epochs_of", "number_of_epochs"]
 
 #: Passes over the data where neither the caller nor the estimator says how many.
 DEFAULT_EPOCHS = 20
@@ -97,26 +96,3 @@ def epochs_of(
             warnings.simplefilter("ignore", ConvergenceWarning)
             estimator.fit(X, y)
         yield spread(estimator.predict_proba(X), estimator.classes_, classes)
-
-
-class EpochFile:
-    """Probabilities of all epochs in a NumPy file, written as they come."""
-
-    def __init__(self, path: str | Path, n_epochs: int) -> None:
-        self.path, self.n_epochs, self.written = Path(path), n_epochs, 0
-
-    def write(self, F: np.ndarray) -> None:
-        if self.written == 0:
-            self.file = np.lib.format.open_memmap(
-                self.path, mode="w+", dtype=np.float32, shape=(self.n_epochs, *F.shape)
-            )
-        self.file[self.written] = F
-        self.written += 1
-
-    def close(self) -> None:
-        """Cut the file where the estimator stopped early."""
-        self.file.flush()
-        if self.written < self.n_epochs:
-            kept = np.array(self.file[: self.written])
-            del self.file
-            np.save(self.path, kept)

@@ -20,8 +20,10 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 
+from equipoise.estimators import SoftLabelClassifier
 from equipoise.explainers import CartographyCallback, DatasetCartography
 from equipoise.explainers.soft_labels.data_map import regions
+from equipoise.explainers.soft_labels.epoch_file import EpochFile
 
 F = np.array(
     [
@@ -228,6 +230,48 @@ def test_stored_epochs(tmp_path: Path) -> None:
     )
     made = DatasetCartography(early, store=path).fit(X, y)
     assert np.load(path).shape[0] == made.dynamics_.n_epochs < 30
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_precision_of_stored_epochs(dtype: str, tmp_path: Path) -> None:
+    X, y = load_iris(return_X_y=True)
+    path = tmp_path / "epochs.npy"
+    votes = np.eye(3, dtype=int)[y] * 5 + 1
+    watched = CartographyCallback(X, y, votes, store=path, store_dtype=dtype)
+    model = SoftLabelClassifier(max_epochs=12, callbacks=[watched], random_state=0).fit(X, votes)
+    stored = np.load(path, mmap_mode="r")
+    assert stored.dtype == dtype and stored.shape == (12, 150, 3)
+    # Twelve epochs need a longer first axis in the header than nine did.
+    np.testing.assert_allclose(stored[-1], model.predict_proba(X), atol=np.finfo(dtype).eps)
+    again = DatasetCartography.from_probabilities(stored, y, votes)
+    tolerance = 4 * np.finfo(dtype).eps
+    for name in ("confidence", "variability", "soft_confidence"):
+        streamed = getattr(watched.dynamics_, name)
+        np.testing.assert_allclose(getattr(again.dynamics_, name), streamed, atol=tolerance)
+    # Training anew starts the file anew.
+    SoftLabelClassifier(max_epochs=2, callbacks=[watched], random_state=0).fit(X, votes)
+    assert np.load(path).shape == (2, 150, 3)
+
+
+def test_a_file_of_epochs_is_whole_after_each_of_them(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    F = rng.dirichlet(np.ones(4), size=(11, 5))
+    file = EpochFile(tmp_path / "F.npy", "float64")
+    for e, epoch in enumerate(F):
+        file.write(epoch)
+        np.testing.assert_array_equal(np.load(tmp_path / "F.npy"), F[: e + 1])
+    assert (tmp_path / "F.npy").stat().st_size < F.nbytes + 256
+
+
+def test_bad_stores() -> None:
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="store_dtype='int8'"):
+        DatasetCartography(GaussianNB(), store_dtype="int8").fit(X, y)
+    with pytest.raises(TypeError, match="store=3"):
+        DatasetCartography(GaussianNB(), store=3).fit(X, y)
+    watched = CartographyCallback(X, y, store_dtype="int8")
+    with pytest.raises(ValueError, match="store_dtype='int8'"):
+        SoftLabelClassifier(max_epochs=1, callbacks=[watched]).fit(X, y)
 
 
 def test_callback_for_skorch() -> None:
