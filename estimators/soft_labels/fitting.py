@@ -177,7 +177,7 @@ def fit_base(
             P, weight, has_weights and model.method != "resample", model.n_resamples, rng
         )
         if epochs is not None:
-            replication.partial_fit_copies(base, X, copies, labels)
+            replication.partial_fit_copies(base, X, copies, labels, rng)
             record(base.predict_proba(X))
         else:
             base = replication.fit_copies(base, X, P, weight, copies, labels)

@@ -10,10 +10,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
+
+from equipoise.blocks import iter_blocks
 
 __all__ = [
     "Copies",
@@ -179,12 +182,38 @@ def fit_copies(
     return estimator.fit(X, labels[copies.columns], **copies.fit_parameters())
 
 
-def partial_fit_copies(estimator: Any, X: Any, copies: Copies, labels: np.ndarray) -> Any:
-    """One pass of `partial_fit` over copies of a batch's rows."""
-    X = _safe_indexing(X, copies.rows)
-    return estimator.partial_fit(
-        X, labels[copies.columns], classes=np.sort(labels), **copies.fit_parameters()
-    )
+def bytes_of_row(X: Any) -> float:
+    """Mean memory of a row of inputs: arrays, sparse matrices and data frames."""
+    if issparse(X):
+        size = X.data.nbytes + 4 * X.nnz  # values and column numbers
+    elif hasattr(X, "memory_usage"):
+        size = int(X.memory_usage(deep=False).sum())
+    else:
+        size = np.asarray(X).nbytes
+    return size / max(len(X) if not issparse(X) else X.shape[0], 1)
+
+
+def partial_fit_copies(
+    estimator: Any, X: Any, copies: Copies, labels: np.ndarray, rng: np.random.RandomState
+) -> Any:
+    """One pass of `partial_fit` over copies of a batch's rows.
+
+    Copies that don't fit into scikit-learn's working memory come in parts. Each part is drawn from
+    all over the batch, because the estimator can shuffle inside a part only.
+    """
+    m = len(copies.rows)
+    parts = list(iter_blocks(m, bytes_of_row(X)))
+    order = np.arange(m) if len(parts) == 1 else rng.permutation(m)
+    for part in parts:
+        chosen = order[part]
+        weights = {} if copies.weight is None else {"sample_weight": copies.weight[chosen]}
+        estimator.partial_fit(
+            _safe_indexing(X, copies.rows[chosen]),
+            labels[copies.columns[chosen]],
+            classes=np.sort(labels),
+            **weights,
+        )
+    return estimator
 
 
 def sampled_epoch(

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, csr_matrix
 from scipy.special import log_softmax, softmax
 from sklearn import config_context
 from sklearn.base import clone
@@ -27,7 +27,7 @@ from sklearn.model_selection import (
     cross_val_predict,
     cross_val_score,
 )
-from sklearn.naive_bayes import GaussianNB
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -421,6 +421,33 @@ def test_sampled_votes_follow_the_distribution() -> None:
     # Four standard errors of a share from 20,000 draws.
     np.testing.assert_allclose(shares, P, atol=4 * 0.5 / np.sqrt(20_000))
     np.testing.assert_array_equal(shares[1:], P[1:])
+
+
+@pytest.mark.parametrize("kind", ["array", "frame", "sparse"])
+def test_copies_beyond_the_working_memory_come_in_parts(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    dense = rng.normal(size=(3000, 200))
+    X = {"array": dense, "frame": pd.DataFrame(dense), "sparse": csr_matrix(dense)}[kind]
+    votes = rng.integers(0, 3, size=(3000, 4)) + 1
+    base = GaussianNB() if kind != "sparse" else MultinomialNB()
+    X = abs(X) if kind == "sparse" else X
+
+    class Counting(type(base)):  # type: ignore[misc]
+        longest = calls = 0
+
+        def partial_fit(self, X, y, classes=None, sample_weight=None):  # type: ignore[no-untyped-def]
+            type(self).longest = max(type(self).longest, X.shape[0])
+            type(self).calls += 1
+            return super().partial_fit(X, y, classes=classes, sample_weight=sample_weight)
+
+    whole = SoftLabelClassifier(clone(base), random_state=0).partial_fit(X, votes)
+    with config_context(working_memory=1):
+        parts = SoftLabelClassifier(Counting(), random_state=0).partial_fit(X, votes)
+    # A row takes 1600 bytes, or 12 a stored entry: at most 1 MiB of copies at a time.
+    assert Counting.calls > 12000 * 1600 / 2**20
+    assert Counting.longest * 1600 <= 2**20
+    # Counts and moments add up, whatever the parts: the same model.
+    np.testing.assert_allclose(parts.predict_proba(X), whole.predict_proba(X), atol=1e-8)
 
 
 @settings(deadline=None, max_examples=30)
