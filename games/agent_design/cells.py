@@ -35,6 +35,8 @@ class Cells:
         Sum of the weights.
     cell, slot : ndarray of shape (S, n, M), int64
         Cell (-1: never played) and column of u_i at each state and profile.
+    ties : ndarray of shape (n_cells, n, n)
+        Averages over the pooled roles that share a design: the identity without pooling.
     """
 
     values: Array
@@ -46,6 +48,7 @@ class Cells:
     counts: Array
     cell: Array
     slot: Array
+    ties: Array
 
     def tensor(self, table: Array, shape: tuple[int, ...]) -> Array:
         """Spread (..., n_cells, n) over the profiles: (..., S, n, d_0, ...); NaN if missing."""
@@ -104,6 +107,7 @@ def collect_cells(
     profiles = np.stack(np.unravel_index(np.arange(M), shape), axis=1)  # (M, n)
     slot = np.repeat(np.arange(n)[:, None], M, axis=1)
     target: Array = np.arange(M)
+    same = np.broadcast_to(np.eye(n, dtype=bool), (len(choices), n, n))
     if symmetric:
         order = np.argsort(choices, axis=1, kind="stable")
         choices = np.take_along_axis(choices, order, axis=1)
@@ -122,16 +126,19 @@ def collect_cells(
     place[used] = np.arange(len(used))
     where = place.reshape(n_states, M)[:, target]  # (S, M)
     by_cell = np.argsort(cell, kind="stable")
+    starts = np.r_[0, np.cumsum(sizes)[:-1]]
+    alike = same[by_cell[starts]]
     return Cells(
         payoffs[by_cell],
         weights[by_cell],
-        np.r_[0, np.cumsum(sizes)[:-1]],
+        starts,
         sizes,
         mean,
         stderr,
         counts,
         np.repeat(where[:, None, :], n, axis=1),
         np.repeat(slot[None], n_states, axis=0),
+        alike / alike.sum(axis=2, keepdims=True),
     )
 
 

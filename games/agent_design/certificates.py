@@ -3,6 +3,9 @@
 Nothing here sees a solver's answer but the policy itself. A violation is what a stakeholder gains
 by disobeying; a certificate is in order while the largest is at most the tolerance, 1e-6 of the
 range of payoffs.
+
+Where payoffs are known within bounds only, `payoffs` are the least ones, with which obeying is
+valued, and `tempting` the largest, with which disobeying is: no payoffs in between gain more.
 """
 
 from dataclasses import dataclass
@@ -61,8 +64,16 @@ def judge(found: list[tuple[float, tuple[Any, ...]]], payoffs: Array) -> Certifi
     return Certificate(bool(worst <= tolerance), float(worst), deviation, tolerance)
 
 
+def alluring(payoffs: Array, tempting: Array | None) -> Array:
+    return payoffs if tempting is None else tempting
+
+
 def certify_obedience(
-    payoffs: Array, policy: Array, kind: str = "ce", bonuses: list[Array] | None = None
+    payoffs: Array,
+    policy: Array,
+    kind: str = "ce",
+    bonuses: list[Array] | None = None,
+    tempting: Array | None = None,
 ) -> Certificate:
     """Check a (coarse) correlated equilibrium.
 
@@ -76,6 +87,8 @@ def certify_obedience(
         Whether a stakeholder deviates after he was told his design, or before.
     bonuses : list of ndarray of shape (d_i,), optional
         Expected payment sum_{a: a_i = r} pi(a) p_i(a) for obeying each design.
+    tempting : ndarray of shape (n, d_0, ..., d_{n-1}), optional
+        Payoffs of who disobeys; None is `payoffs`.
 
     Returns
     -------
@@ -83,14 +96,15 @@ def certify_obedience(
         The deviation is (i, told, played), or (i, played) for "cce".
     """
     found: list[tuple[float, tuple[Any, ...]]] = []
-    for i, u in enumerate(payoffs):
-        A, P = player_rows(u, i), player_rows(policy, i)
-        earned = P @ A.T  # [told, played]
+    for i, (u, v) in enumerate(zip(payoffs, alluring(payoffs, tempting), strict=True)):
+        P = player_rows(policy, i)
+        obeying = (P * player_rows(u, i)).sum(axis=1)
+        earned = P @ player_rows(v, i).T  # [told, played]
         if kind == "cce":
-            gain = earned.sum(axis=0) - np.trace(earned)
+            gain = earned.sum(axis=0) - obeying.sum()
             found.append((float(gain.max()), (i, int(gain.argmax()))))
             continue
-        gain = earned - np.diag(earned)[:, None]
+        gain = earned - obeying[:, None]
         if bonuses is not None:
             gain = gain - bonuses[i][:, None]
         np.fill_diagonal(gain, -np.inf)
@@ -101,7 +115,10 @@ def certify_obedience(
 
 
 def certify_profile(
-    payoffs: Array, profile: tuple[int, ...], payments: Array | None = None
+    payoffs: Array,
+    profile: tuple[int, ...],
+    payments: Array | None = None,
+    tempting: Array | None = None,
 ) -> Certificate:
     """Check that a pure profile is a Nash equilibrium of the game with payments.
 
@@ -111,36 +128,44 @@ def certify_profile(
         Payoffs, and what is paid on top (None: nothing).
     profile : tuple of int
         One design a stakeholder.
+    tempting : ndarray of shape (n, d_0, ..., d_{n-1}), optional
+        Payoffs of who disobeys; None is `payoffs`.
 
     Returns
     -------
     Certificate
         The deviation is (i, played).
     """
-    paid = payoffs if payments is None else payoffs + payments
+    more: Array | float = 0.0 if payments is None else payments
+    kept, left = payoffs + more, alluring(payoffs, tempting) + more
     found: list[tuple[float, tuple[Any, ...]]] = []
-    for i, u in enumerate(paid):
-        line = u[own_line(profile, i)]
-        gain = np.delete(line, profile[i]) - line[profile[i]]
+    for i, (u, v) in enumerate(zip(kept, left, strict=True)):
+        line = v[own_line(profile, i)]
+        gain = np.delete(line, profile[i]) - u[profile]
         if gain.size:
             others = np.delete(np.arange(len(line)), profile[i])
             found.append((float(gain.max()), (i, int(others[gain.argmax()]))))
     return judge(found, payoffs)
 
 
-def certify_dominance(payoffs: Array, profile: tuple[int, ...], payments: Array) -> Certificate:
+def certify_dominance(
+    payoffs: Array, profile: tuple[int, ...], payments: Array, tempting: Array | None = None
+) -> Certificate:
     """Check that each stakeholder's design is weakly dominant in the game with payments."""
     found: list[tuple[float, tuple[Any, ...]]] = []
-    for i, u in enumerate(payoffs + payments):
-        A = player_rows(u, i)
-        gain = (np.delete(A, profile[i], axis=0) - A[profile[i]]).max(axis=1)
+    kept, left = payoffs + payments, alluring(payoffs, tempting) + payments
+    for i, (u, v) in enumerate(zip(kept, left, strict=True)):
+        target, A = player_rows(u, i)[profile[i]], player_rows(v, i)
+        gain = (np.delete(A, profile[i], axis=0) - target).max(axis=1)
         if gain.size:
             others = np.delete(np.arange(len(A)), profile[i])
             found.append((float(gain.max()), (i, int(others[gain.argmax()]))))
     return judge(found, payoffs)
 
 
-def certify_delegation(payoffs: Array, policy: Array, responses: list[Array]) -> Certificate:
+def certify_delegation(
+    payoffs: Array, policy: Array, responses: list[Array], tempting: Array | None = None
+) -> Certificate:
     """Check that everyone delegates, if a lone deviator i meets the joint design responses[i].
 
     Parameters
@@ -151,6 +176,8 @@ def certify_delegation(payoffs: Array, policy: Array, responses: list[Array]) ->
         What is played when all delegate.
     responses : list of ndarray
         For each stakeholder the others' joint distribution if he doesn't delegate.
+    tempting : ndarray of shape (n, d_0, ..., d_{n-1}), optional
+        Payoffs of who disobeys; None is `payoffs`.
 
     Returns
     -------
@@ -158,14 +185,18 @@ def certify_delegation(payoffs: Array, policy: Array, responses: list[Array]) ->
         The deviation is (i, played).
     """
     found: list[tuple[float, tuple[Any, ...]]] = []
-    for i, u in enumerate(payoffs):
-        gain = player_rows(u, i) @ responses[i].ravel() - float((u * policy).sum())
+    for i, (u, v) in enumerate(zip(payoffs, alluring(payoffs, tempting), strict=True)):
+        gain = player_rows(v, i) @ responses[i].ravel() - float((u * policy).sum())
         found.append((float(gain.max()), (i, int(gain.argmax()))))
     return judge(found, payoffs)
 
 
 def certify_strong(
-    payoffs: Array, policy: Array, responses: dict[tuple[int, ...], Array], max_coalition: int
+    payoffs: Array,
+    policy: Array,
+    responses: dict[tuple[int, ...], Array],
+    max_coalition: int,
+    tempting: Array | None = None,
 ) -> Certificate:
     """Check that no coalition gains, all its members strictly, by leaving together.
 
@@ -179,6 +210,8 @@ def certify_strong(
         For each set of remaining delegators their joint distribution.
     max_coalition : int
         Largest coalition that is looked at.
+    tempting : ndarray of shape (n, d_0, ..., d_{n-1}), optional
+        Payoffs of who leaves; None is `payoffs`.
 
     Returns
     -------
@@ -188,13 +221,14 @@ def certify_strong(
     """
     n, *shape = payoffs.shape
     value = payoffs.reshape(n, -1) @ policy.ravel()
+    left = alluring(payoffs, tempting)
     found: list[tuple[float, tuple[Any, ...]]] = []
     for mask in product([False, True], repeat=n):
         T = tuple(i for i in range(n) if mask[i])
         if not 0 < len(T) <= max_coalition:
             continue
         rest = tuple(i for i in range(n) if not mask[i])
-        played = np.stack([np.transpose(payoffs[i], (*T, *rest)) for i in T])
+        played = np.stack([np.transpose(left[i], (*T, *rest)) for i in T])
         size = int(np.prod([shape[i] for i in T]))
         played = played.reshape(len(T), size, -1)
         chance = responses[rest].ravel() if rest else np.ones(1)

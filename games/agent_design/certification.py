@@ -27,6 +27,7 @@ __all__ = ["CertificationMediator", "banning_costs", "profitable_designs"]
 
 Array = np.ndarray
 LARGEST = {"pure": 2**20, "ce": 2000}
+LARGEST_MASKS = 2**28
 
 
 def profitable_designs(payoffs: Array, z: tuple[int, ...]) -> list[Array]:
@@ -51,17 +52,22 @@ def allowed_sets(d: int) -> Array:
 
 
 def restricted_certificate(
-    payoffs: Array, allowed: list[Array], profile: tuple[int, ...] | None, policy: Array | None
+    payoffs: Array,
+    allowed: list[Array],
+    profile: tuple[int, ...] | None,
+    policy: Array | None,
+    tempting: Array | None = None,
 ) -> Certificate:
     """Check a profile, or a distribution, in the game with the allowed designs alone."""
     kept = [np.flatnonzero(own) for own in allowed]
     sub = payoffs[across(np.ix_(*kept))]
+    lured = None if tempting is None else tempting[across(np.ix_(*kept))]
     if profile is not None:
         place = tuple(int(np.searchsorted(k, a)) for k, a in zip(kept, profile, strict=True))
-        found = certify_profile(sub, place)
+        found = certify_profile(sub, place, tempting=lured)
     else:
         assert policy is not None
-        found = certify_obedience(sub, policy[np.ix_(*kept)])
+        found = certify_obedience(sub, policy[np.ix_(*kept)], tempting=lured)
     if not found.worst_deviation:
         return found
     i, *designs = found.worst_deviation
@@ -172,12 +178,13 @@ class CertificationMediator(BaseMediator):
                 if self.symmetric
                 else float(np.prod([2.0**d - 1 for d in shape]))
             )
-            exact = n_games <= LARGEST[self.concept]
+            cells = sum(2.0**d for d in shape) * game.counts_.size  # of the masks it keeps
+            exact = n_games <= LARGEST[self.concept] and cells <= LARGEST_MASKS
             search = self._enumerate if exact else self._greedy
             found, skipped = search(game, costs, limit)
         if not exact:
             warnings.warn(
-                f"the game has {n_games:.3g} sub-games, more than {LARGEST[self.concept]}: "
+                f"the game has {n_games:.3g} sub-games, too many to look at all: "
                 "a greedy search bans one design at a time, and may miss the best set",
                 ConvergenceWarning,
                 stacklevel=4,

@@ -20,13 +20,17 @@ __all__ = ["CommitmentMediator"]
 Array = np.ndarray
 
 
-def certify_reply(payoffs: Array, policy: Array, leader: int) -> Certificate:
+def certify_reply(
+    payoffs: Array, policy: Array, leader: int, tempting: Array | None = None
+) -> Certificate:
     """Check that the follower's design is a best reply to the leader's strategy."""
     own = np.moveaxis(policy, leader, 0)  # (leader, follower)
-    u = np.moveaxis(payoffs[1 - leader], leader, 0)
-    earned = own.sum(axis=1) @ u
-    reply = int(own.sum(axis=0).argmax())
-    gain = earned - earned[reply]
+    u, v = (
+        np.moveaxis(table[1 - leader], leader, 0)
+        for table in (payoffs, payoffs if tempting is None else tempting)
+    )
+    x, reply = own.sum(axis=1), int(own.sum(axis=0).argmax())
+    gain = x @ v - x @ u[:, reply]
     others = [(float(gain[b]), (1 - leader, b)) for b in range(len(gain)) if b != reply]
     return judge(others, payoffs)
 

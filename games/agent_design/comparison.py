@@ -10,6 +10,7 @@ from sklearn.base import clone
 from .deviations import implementation_costs
 from .meta_game import as_design_game
 from .programs import payoff_range
+from .punishments import minimax_response
 from .subsidy import budgeted_policy
 
 __all__ = ["compare_mediators", "subsidy_frontier"]
@@ -57,9 +58,17 @@ def compare_mediators(game: Any, mediators: Any, n_bootstrap: int = 0) -> pd.Dat
     -------
     pandas.DataFrame
         One row a mediator: feasible, welfare, status_quo, gain, cost, liability, least_slack (least
-        expected payoff above what a stakeholder gets in the status quo), violation, certified,
-        exact; with a bootstrap also ends of the gain's interval and the share of replicates in
-        which the certificate holds.
+        expected payoff above what a stakeholder gets in the status quo), participation (the same
+        above what he can secure by himself, whatever the others do), violation, certified, exact;
+        with a bootstrap also ends of the gain's interval and the share of replicates in which the
+        certificate holds.
+
+    Raises
+    ------
+    TypeError
+        If `mediators` is no sequence or dict.
+    ValueError
+        If a mediator doesn't fit the game.
 
     Examples
     --------
@@ -80,6 +89,7 @@ def compare_mediators(game: Any, mediators: Any, n_bootstrap: int = 0) -> pd.Dat
             f"mediators must be a sequence or a dict of mediators, got {type(mediators).__name__}"
         )
     rows = []
+    secure = np.array([minimax_response(found.payoffs_, i)[0] for i in range(len(found.payoffs_))])
     for name, mediator in named.items():
         fitted = clone(mediator).fit(found)
         before = np.tensordot(found.payoffs_, fitted.status_quo_, axes=found.counts_.ndim)
@@ -92,12 +102,13 @@ def compare_mediators(game: Any, mediators: Any, n_bootstrap: int = 0) -> pd.Dat
             "cost": fitted.cost_,
             "liability": fitted.liability_,
             "least_slack": float((fitted.payoffs_ - before).min()),
+            "participation": float((fitted.payoffs_ - secure).min()),
             "violation": fitted.certificate_.max_violation,
             "certified": fitted.certificate_.ok,
             "exact": fitted.exact_,
         }
         if n_bootstrap and fitted.feasible_:
-            audit = fitted.audit(n_bootstrap).set_index("quantity")
+            audit = fitted.audit(n_bootstrap, n_refit=0).set_index("quantity")
             row["gain_lower"], row["gain_upper"] = audit.loc["gain", ["lower", "upper"]]
             row["holds"] = audit.loc["certificate holds", "lower"]
         rows.append(row)

@@ -9,12 +9,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .certificates import certify_obedience
 from .deviations import obedience_rows
+from .fairness import POLICY_OBJECTIVES, best_policy
 from .mediator import BaseMediator, Outcome
 from .meta_game import AgentDesignGame
-from .objectives import OBJECTIVES, extreme_distribution
 from .programs import payoff_range
+from .uncertainty import welch_margins
 
 __all__ = ["CorrelatedMediator"]
+
+Array = np.ndarray
 
 
 class CorrelatedMediator(BaseMediator):
@@ -25,12 +28,17 @@ class CorrelatedMediator(BaseMediator):
     kind : {"ce", "cce"}, default="ce"
         Whether a stakeholder may deviate after he sees his recommendation ("ce"), or must choose
         before whether to follow at all ("cce").
-    objective : {"utilitarian", "egalitarian"} or callable, default="utilitarian"
-        What is maximised: the weighted sum of expected payoffs, the least expected payoff, or the
-        expectation of a function from payoffs (n, ...) to numbers (...).
-    margin : float, default=0.0
+    objective : str or callable, default="utilitarian"
+        What is maximised: the weighted sum of expected payoffs ("utilitarian"), the least expected
+        payoff ("egalitarian"), that, then the second least and so on ("lexicographic"), the product
+        of the gains over what each can secure alone, weights as exponents ("nash"), the entropy of
+        the policy ("entropy"; needs cvxpy), or the expectation of a function from payoffs (n, ...)
+        to numbers (...).
+    margin : float or "robust", default=0.0
         By how much obeying must be better than each deviation, per unit of probability moved: a
-        guard against estimated payoffs.
+        guard against estimated payoffs. "robust" takes the upper Welch bound of each difference of
+        payoffs (at the game's confidence, Bonferroni over all): with that confidence the policy is
+        obeyed in the true game.
 
     Attributes
     ----------
@@ -69,12 +77,12 @@ class CorrelatedMediator(BaseMediator):
 
     _parameter_constraints: ClassVar[dict] = {
         "kind": [StrOptions({"ce", "cce"})],
-        "objective": [StrOptions(set(OBJECTIVES)), callable],
-        "margin": [Interval(Real, 0, None, closed="left")],
+        "objective": [StrOptions(set(POLICY_OBJECTIVES)), callable],
+        "margin": [Interval(Real, 0, None, closed="left"), StrOptions({"robust"})],
     }
 
     def __init__(
-        self, kind: str = "ce", objective: Any = "utilitarian", margin: float = 0.0
+        self, kind: str = "ce", objective: Any = "utilitarian", margin: float | str = 0.0
     ) -> None:
         self.kind = kind
         self.objective = objective
@@ -83,16 +91,20 @@ class CorrelatedMediator(BaseMediator):
     def _mediate(self, game: AgentDesignGame) -> Outcome:
         u = game.payoffs_
         scale = payoff_range(u)
-        rows = obedience_rows(u / scale, self.kind, self.margin / scale)
-        found = extreme_distribution(
-            u, game.weights_, self.objective, rows, np.zeros(rows.shape[0])
-        )
+        margins: float | list[Array]
+        if isinstance(self.margin, str):
+            found_margins = welch_margins(game.stderr_, game.counts_, 1 - game.confidence)
+            margins = [margin / scale for margin in found_margins]
+        else:
+            margins = self.margin / scale
+        rows = obedience_rows(u / scale, self.kind, margins)
+        found, reason = best_policy(game, self.objective, rows, np.zeros(rows.shape[0]))
         if found is None:
             even = np.full(u.shape[1:], 1.0 / game.counts_.size)
             return Outcome(
                 None,
                 partial(certify_obedience, policy=even, kind=self.kind),
-                reason=f"no distribution is obeyed with margin={self.margin!r}",
+                reason=reason or f"no distribution is obeyed with margin={self.margin!r}",
             )
         policy, duals = found
         return Outcome(

@@ -6,6 +6,7 @@ responses the right side is the minimax value v_i = min_c max_b E_c u_i(b, .), a
 with E u_i >= v_i can be had. Strong stability asks the same of every coalition [2], by a MILP.
 """
 
+import warnings
 from collections.abc import Mapping
 from functools import partial
 from itertools import combinations, product
@@ -15,49 +16,23 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, milp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .certificates import certify_delegation, certify_strong
 from .deviations import obedience_rows, player_rows
+from .fairness import POLICY_OBJECTIVES, best_policy
 from .mediator import BaseMediator, Outcome
 from .meta_game import AgentDesignGame
-from .objectives import OBJECTIVES, extreme_distribution, profile_welfare
-from .programs import as_distribution, ones_row, payoff_range, solve_program
+from .objectives import profile_welfare
+from .programs import as_distribution, payoff_range
+from .punishments import given_response, independent_response, minimax_response
 from .solver import status_quo
 
-__all__ = ["DelegationMediator", "minimax_response"]
+__all__ = ["DelegationMediator"]
 
 Array = np.ndarray
 LARGEST_STRONG = 500
-
-
-def minimax_response(payoffs: Array, i: int) -> tuple[float, Array]:
-    """v_i and the others' joint distribution, of shape (prod of their designs), that attains it."""
-    scale = payoff_range(payoffs[i])
-    A = (player_rows(payoffs[i], i) - payoffs[i].min()) / scale
-    d, rest = A.shape
-    answer = solve_program(
-        np.r_[np.zeros(rest), 1.0],
-        np.hstack([A, -np.ones((d, 1))]),
-        np.zeros(d),
-        ones_row(rest, 1),
-        np.ones(1),
-        bounds=[(0, None)] * (rest + 1),
-    )
-    chance = as_distribution(answer.x[:rest], (rest,))
-    return float((player_rows(payoffs[i], i) @ chance).max()), chance
-
-
-def given_response(value: Any, i: int, shape: tuple[int, ...]) -> Array:
-    """A response given by hand, checked."""
-    others = tuple(d for j, d in enumerate(shape) if j != i)
-    array = np.asarray(value, dtype=float)
-    if array.shape != others or not (array >= 0).all() or abs(array.sum() - 1) > 1e-9:
-        raise ValueError(
-            f"punishment[{i}] must be a distribution of shape {others} over the others' designs, "
-            f"got shape {array.shape} with sum {array.sum():.6g}"
-        )
-    return array.ravel()
 
 
 def strong_delegation(
@@ -150,16 +125,17 @@ class DelegationMediator(BaseMediator):
 
     Parameters
     ----------
-    punishment : {"minimax", "none", "nash"} or dict, default="minimax"
-        What the others deploy when stakeholder i doesn't delegate: what hurts him most; their part
-        of the policy, as if nothing had happened (coarse correlated equilibrium); the status quo;
-        or for each i (index) an array over the others' designs.
+    punishment : {"minimax", "independent", "none", "nash"} or dict, default="minimax"
+        What the others deploy when stakeholder i doesn't delegate: what hurts him most, drawn
+        jointly, or each for himself (for three or more a search finds it: `exact_` may be False);
+        their part of the policy, as if nothing had happened (coarse correlated equilibrium); the
+        status quo; or for each i (index) an array over the others' designs.
     stability : {"unilateral", "strong"}, default="unilateral"
         Whether single stakeholders, or coalitions too, must have no reason to leave. "strong"
         chooses all responses itself, so it takes punishment="minimax" only; up to 4 stakeholders
         and 500 profiles.
-    objective : {"utilitarian", "egalitarian"} or callable, default="utilitarian"
-        What is maximised; "strong" takes the first and callables.
+    objective : str or callable, default="utilitarian"
+        What is maximised, as for `CorrelatedMediator`; "strong" takes "utilitarian" and callables.
     max_coalition : int, default=None
         Largest coalition of "strong"; None is everybody.
 
@@ -208,9 +184,9 @@ class DelegationMediator(BaseMediator):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "punishment": [StrOptions({"minimax", "none", "nash"}), dict],
+        "punishment": [StrOptions({"minimax", "independent", "none", "nash"}), dict],
         "stability": [StrOptions({"unilateral", "strong"})],
-        "objective": [StrOptions(set(OBJECTIVES)), callable],
+        "objective": [StrOptions(set(POLICY_OBJECTIVES)), callable],
         "max_coalition": [Interval(Integral, 1, None, closed="left"), None],
     }
 
@@ -234,16 +210,17 @@ class DelegationMediator(BaseMediator):
         u = game.payoffs_
         n, shape = len(u), u.shape[1:]
         scale = payoff_range(u)
+        exact = True
         if self.punishment == "none":
             rows = obedience_rows(u / scale, "cce")
             bounds = np.zeros(rows.shape[0])
             responses: list[Array] = []
         else:
-            responses = self._responses(game)
+            responses, exact = self._responses(game)
             best = np.array([(player_rows(u[i], i) @ responses[i]).max() for i in range(n)])
             rows = sp.csr_array((u.min() - u.reshape(n, -1)) / scale)
             bounds = (u.min() - best) / scale
-        found = extreme_distribution(u, game.weights_, self.objective, rows, bounds)
+        found, reason = best_policy(game, self.objective, rows, bounds)
         policy = np.full(shape, 1.0 / game.counts_.size) if found is None else found[0]
         if self.punishment == "none":
             responses = [player_rows(policy, i).sum(axis=0) for i in range(n)]
@@ -255,7 +232,9 @@ class DelegationMediator(BaseMediator):
         return Outcome(
             None if found is None else policy,
             partial(certify_delegation, policy=policy, responses=shaped),
-            reason="the responses are too mild: no policy gives everyone what staying out does",
+            exact=exact,
+            reason=reason
+            or "the responses are too mild: no policy gives everyone what staying out does",
             duals={} if found is None else found[1],
             extra={
                 "responses_": shaped,
@@ -264,8 +243,8 @@ class DelegationMediator(BaseMediator):
             },
         )
 
-    def _responses(self, game: AgentDesignGame) -> list[Array]:
-        """For each stakeholder the others' joint distribution, flat."""
+    def _responses(self, game: AgentDesignGame) -> tuple[list[Array], bool]:
+        """The others' joint distribution against each, flat; and whether it is the hardest."""
         u = game.payoffs_
         n, shape = len(u), u.shape[1:]
         if isinstance(self.punishment, Mapping):
@@ -273,11 +252,22 @@ class DelegationMediator(BaseMediator):
                 raise ValueError(
                     f"punishment must have the keys 0 to {n - 1}, got {list(self.punishment)}"
                 )
-            return [given_response(self.punishment[i], i, shape) for i in range(n)]
+            return [given_response(self.punishment[i], i, shape) for i in range(n)], True
         if self.punishment == "nash":
             before = status_quo(game)[0]
-            return [player_rows(before, i).sum(axis=0) for i in range(n)]
-        return [minimax_response(u, i)[1] for i in range(n)]
+            return [player_rows(before, i).sum(axis=0) for i in range(n)], True
+        if self.punishment == "minimax":
+            return [minimax_response(u, i)[1] for i in range(n)], True
+        found = [independent_response(u, i) for i in range(n)]
+        exact = all(proved for _, _, proved in found)
+        if not exact:
+            warnings.warn(
+                "punishment='independent' is a program that isn't convex for three or more: a "
+                "search found the responses, and harder ones may exist",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        return [response for _, response, _ in found], exact
 
     def _strong(self, game: AgentDesignGame) -> Outcome:
         u = game.payoffs_

@@ -68,29 +68,36 @@ def pure_equilibria(payoffs: Array, tol: float = 0.0) -> Array:
     return stable
 
 
-def correlated_block(u: Array, i: int, columns: Array, margin: float) -> sp.csr_array:
-    """Rows (r, b), r != b, of player i's obedience."""
+def correlated_block(u: Array, i: int, columns: Array, margin: float | Array) -> sp.csr_array:
+    """Rows (r, b), r != b, of player i's obedience; margins of shape (told, played, rest)."""
     A, place = player_rows(u, i), player_rows(columns, i)  # (d, R)
     d, rest = A.shape
     told, played = np.nonzero(~np.eye(d, dtype=bool))
-    values = A[played] - A[told] + margin  # (d (d - 1), R)
+    more = margin[told, played] if isinstance(margin, np.ndarray) else margin
+    values = A[played] - A[told] + more  # (d (d - 1), R)
     starts = np.arange(0, len(told) * rest + 1, rest)
     return sp.csr_array(
         (values.ravel(), place[told].ravel(), starts), shape=(len(told), columns.size)
     )
 
 
-def coarse_block(u: Array, i: int, margin: float) -> sp.csr_array:
-    """Rows b of player i's obedience before he is told anything."""
+def coarse_block(u: Array, i: int, margin: float | Array) -> sp.csr_array:
+    """Rows b of player i's obedience before he is told anything; margins as above."""
     rows = []
+    moved = [d for j, d in enumerate(u.shape) if j != i]
     for b in range(u.shape[i]):
-        gain = np.take(u, [b], axis=i) - u + margin
-        np.moveaxis(gain, i, 0)[b] = 0.0
+        gain = np.take(u, [b], axis=i) - u
+        first = np.moveaxis(gain, i, 0)
+        if isinstance(margin, np.ndarray):
+            first += margin[:, b].reshape(-1, *moved)
+        else:
+            first += margin
+        first[b] = 0.0
         rows.append(gain.ravel())
     return sp.csr_array(np.array(rows))
 
 
-def obedience_rows(payoffs: Array, kind: str, margin: float = 0.0) -> sp.csr_array:
+def obedience_rows(payoffs: Array, kind: str, margin: float | list[Array] = 0.0) -> sp.csr_array:
     """The matrix A with A @ pi <= 0 exactly where pi is a (coarse) correlated equilibrium.
 
     Parameters
@@ -99,8 +106,9 @@ def obedience_rows(payoffs: Array, kind: str, margin: float = 0.0) -> sp.csr_arr
         Payoffs.
     kind : {"ce", "cce"}
         Correlated, or coarse correlated.
-    margin : float, default=0.0
-        By how much obeying must be better, for each unit of probability that would be moved.
+    margin : float or list of ndarray of shape (d_i, d_i, M / d_i), default=0.0
+        By how much obeying must be better, for each unit of probability that would be moved; also
+        for each player by design told, design played and the others' designs.
 
     Returns
     -------
@@ -109,10 +117,11 @@ def obedience_rows(payoffs: Array, kind: str, margin: float = 0.0) -> sp.csr_arr
     """
     n, *shape = payoffs.shape
     columns = np.arange(int(np.prod(shape))).reshape(shape)
+    own: list[float | Array] = list(margin) if isinstance(margin, list) else [margin] * n
     blocks = [
-        correlated_block(payoffs[i], i, columns, margin)
+        correlated_block(payoffs[i], i, columns, own[i])
         if kind == "ce"
-        else coarse_block(payoffs[i], i, margin)
+        else coarse_block(payoffs[i], i, own[i])
         for i in range(n)
         if shape[i] > 1
     ]

@@ -4,73 +4,27 @@ A Bayes correlated equilibrium maximises welfare over pi(a | state) subject to o
 over the states: sum_th mu(th) sum_{a: a_i = r} pi(a|th) [u_i^th(a) - u_i^th(b, a_{-i})] >= 0.
 """
 
-from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
+from sklearn.base import _fit_context, clone
+from sklearn.utils import check_random_state
 
 from .certificates import Certificate, judge
-from .deviations import obedience_rows, player_rows
-from .mediator import BaseMediator, Outcome
-from .meta_game import AgentDesignGame, as_design_game
+from .deviations import obedience_rows, player_rows, pure_equilibria
+from .mediator import BaseMediator, Outcome, drawn_game
+from .meta_game import AgentDesignGame
 from .objectives import extreme_distribution
 from .programs import as_distribution, payoff_range, solve_program
+from .states import draw_tables, read_states
 
-__all__ = ["DisclosureMediator", "read_states"]
+__all__ = ["DisclosureMediator"]
 
 Array = np.ndarray
-
-
-def read_states(game: Any, what: str) -> tuple[AgentDesignGame, tuple[Any, ...], Array]:
-    """A game whose payoffs are the mean over states, the names of the states, and their tables.
-
-    Parameters
-    ----------
-    game : mapping of name to game, AgentDesignGame or match table
-        A mapping's games must have the same stakeholders and designs.
-    what : str
-        "state" or "environment", for messages.
-
-    Returns
-    -------
-    game : AgentDesignGame
-        The mean game.
-    names : tuple
-        Names.
-    tables : ndarray of shape (S, n, d_0, ..., d_{n-1})
-        Payoffs in each state.
-    """
-    if isinstance(game, Mapping) and not any(isinstance(key, tuple) for key in game):
-        if not game:
-            raise ValueError(f"the dict holds no {what}")
-        games = [as_design_game(value) for value in game.values()]
-        first = games[0]
-        for name, other in zip(game, games, strict=True):
-            if other.payoffs_.shape != first.payoffs_.shape or other.designs_ != first.designs_:
-                raise ValueError(
-                    f"{what} {name!r} has other designs than {what} {next(iter(game))!r}"
-                )
-        tables = np.stack([other.payoffs_ for other in games])
-        mean = AgentDesignGame.from_payoffs(
-            tables.mean(axis=0),
-            designs=first.designs_,
-            stakeholders=first.stakeholders_,
-            weights=first.weights_,
-        )
-        mean.payoffs_by_state_, mean.states_ = tables, tuple(game)
-        mean.prior_ = np.full(len(tables), 1.0 / len(tables))
-        return mean, tuple(game), tables
-    found = as_design_game(game)
-    if len(found.states_) < 2:
-        raise ValueError(
-            f"the game has one {what}; allowed: a match table with a column 'state', or a dict "
-            f"from {what} to game"
-        )
-    return found, found.states_, found.payoffs_by_state_
 
 
 def expected_over_states(tables: Array, policy: Array, prior: Array) -> Array:
@@ -79,8 +33,8 @@ def expected_over_states(tables: Array, policy: Array, prior: Array) -> Array:
     return np.einsum("s,sk,snk->n", prior, policy.reshape(S, -1), tables.reshape(S, n, -1))
 
 
-def certify_disclosure(payoffs: Array, policy: Array, tables: Array, prior: Array) -> Certificate:
-    """Check obedience on average over the states; `payoffs` gives the tolerance's scale."""
+def certify_disclosure(tables: Array, policy: Array, prior: Array) -> Certificate:
+    """Check obedience on average over the states."""
     found = []
     for i in range(tables.shape[1]):
         earned = sum(
@@ -170,7 +124,7 @@ class DisclosureMediator(BaseMediator):
         ValueError
             If there is one state only, or the prior isn't positive.
         """
-        found, names, tables = read_states(game, "state")
+        found, names, tables, sources = read_states(game, "state")
         prior = found.prior_ if self.prior is None else np.asarray(self.prior, dtype=float)
         if prior.shape != (len(names),) or not (prior > 0).all() or not np.isfinite(prior).all():
             raise ValueError(f"prior={self.prior!r} must hold {len(names)} positive numbers")
@@ -181,7 +135,9 @@ class DisclosureMediator(BaseMediator):
             stakeholders=found.stakeholders_,
             weights=found.weights_,
         )
-        return self._store(mean, self._disclose(mean, names, tables, prior))
+        self._store(mean, self._disclose(mean, names, tables, prior))
+        self._sources = sources
+        return self
 
     def _store(self, game: AgentDesignGame, outcome: Outcome) -> Self:
         """The policy has a leading axis of states, which the base doesn't know."""
@@ -189,9 +145,7 @@ class DisclosureMediator(BaseMediator):
         assert policy is not None
         mean = np.tensordot(prior, policy, axes=1)
         payoffs = expected_over_states(tables, policy, prior)
-        super()._store(
-            game, Outcome(mean, outcome.certify, duals=outcome.duals, extra=outcome.extra)
-        )
+        super()._store(game, replace(outcome, policy=mean))
         self.policy_, self.payoffs_ = policy, payoffs
         self.welfare_ = float(game.weights_ @ payoffs)
         self.gain_ = self.welfare_ - self.status_quo_welfare_
@@ -224,7 +178,8 @@ class DisclosureMediator(BaseMediator):
 
         return Outcome(
             policy,
-            partial(certify_disclosure, policy=policy, tables=tables, prior=prior),
+            partial(certify_disclosure, policy=policy, prior=prior),
+            tables=tables,
             duals={
                 "conditions": -scale * answer.ineqlin.marginals if rows.shape[0] else np.zeros(0)
             },
@@ -252,8 +207,6 @@ class DisclosureMediator(BaseMediator):
         tuple
             One design a stakeholder.
         """
-        from sklearn.utils import check_random_state
-
         policy, rng = self.predict(), check_random_state(random_state)
         if state is None:
             k = int(rng.choice(len(policy), p=self.prior_))
@@ -280,7 +233,7 @@ class DisclosureMediator(BaseMediator):
             Weighted sum of the expected payoffs.
         """
         policy = self.predict()
-        _, names, tables = read_states(game, "state")
+        _, names, tables, _ = read_states(game, "state")
         if set(names) != set(self.states_) or tables.shape[1:] != self.tables_.shape[1:]:
             raise ValueError(
                 f"the game has states {list(names)} and payoffs of shape {tables.shape}; expected "
@@ -290,24 +243,23 @@ class DisclosureMediator(BaseMediator):
         value = expected_over_states(tables, policy, self.prior_)
         return float(self.game_.weights_ @ value)
 
-    def audit(
-        self, n_bootstrap: int = 500, n_jobs: int | None = None, *, slack: float = 0.0
-    ) -> Any:
-        """Not offered: the bootstrap of states isn't.
+    def _confidence(self) -> float:
+        return float(self._sources[0].confidence)
 
-        Parameters
-        ----------
-        n_bootstrap, n_jobs, slack
-            As for the other mediators.
+    def _draw(self, n: int, single: str) -> list[Any]:
+        return draw_tables(self._sources, n, single)
 
-        Returns
-        -------
-        None
-            Never.
+    def _measure(self, tables: Any) -> tuple[float, float, Certificate]:
+        """The status quo is the worst pure equilibrium of the mean game."""
+        tables, w = np.stack(tables), self.game_.weights_
+        mean = np.tensordot(self.prior_, tables, axes=1)
+        mask = pure_equilibria(mean)
+        W = np.tensordot(w, mean, axes=1)
+        before = float(W[mask].min()) if mask.any() else float("nan")
+        welfare = float(w @ expected_over_states(tables, self.policy_, self.prior_))
+        return welfare, before, self._certify(tables)
 
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
-        raise NotImplementedError("audit isn't offered for mediators of several tables")
+    def _refitted(self, tables: Any) -> Any:
+        named = zip(self.states_, tables, strict=True)
+        games = {name: drawn_game(self.game_, u) for name, u in named}
+        return clone(self).set_params(prior=self.prior_).fit(games)

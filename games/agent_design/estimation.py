@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from .matches import MatchLog
 
-__all__ = ["finite_array", "shared_designs", "with_costs"]
+__all__ = ["checked_bounds", "finite_array", "shared_designs", "with_costs"]
 
 Array = np.ndarray
 
@@ -61,3 +61,18 @@ def finite_array(values: ArrayLike, name: str, shape: tuple[int, ...]) -> Array:
     if np.isinf(array).any() or (array < 0).any() or (name == "counts" and np.isnan(array).any()):
         raise ValueError(f"{name} must be finite and not negative")
     return array
+
+
+def checked_bounds(missing: str, bounds: Any) -> tuple[float, float] | None:
+    """The least and the largest possible payoff, for missing="bounds" and for nothing else."""
+    if missing != "bounds":
+        if bounds is not None:
+            raise ValueError(f"payoff_bounds={bounds!r} is for missing='bounds' only")
+        return None
+    ends = np.asarray(() if bounds is None else bounds, dtype=float)
+    if ends.shape != (2,) or not np.isfinite(ends).all() or ends[0] > ends[1]:
+        raise ValueError(
+            f"missing='bounds' needs payoff_bounds, two finite numbers (least, largest), "
+            f"got {bounds!r}"
+        )
+    return float(ends[0]), float(ends[1])

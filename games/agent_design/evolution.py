@@ -11,6 +11,9 @@ from sklearn.utils import check_random_state
 __all__ = ["replicate", "stable_strategies", "symmetric_matrix"]
 
 Array = np.ndarray
+#: Up to so many designs all supports are looked at; strict copositivity takes 2^d eigenproblems.
+LARGEST_STABLE = 12
+LARGEST_MIX = 3
 
 
 def symmetric_matrix(payoffs: Array) -> Array:
@@ -54,6 +57,8 @@ def is_stable(M: Array, x: Array, tol: float) -> bool:
     k, others = support[0], np.array([j for j in reply if j != support[0]], dtype=int)
     if others.size == 0:
         return True
+    if others.size > LARGEST_STABLE:
+        return False  # undecided: too many best replies for the copositivity test
     # Q = -(M + M') on z = sum_j z_j (e_j - e_k), with z_j >= 0 for j outside the support.
     S = M + M.T
     Q = -(S[np.ix_(others, others)] - S[np.ix_(others, [k])] - S[np.ix_([k], others)] + S[k, k])
@@ -68,33 +73,45 @@ def is_stable(M: Array, x: Array, tol: float) -> bool:
     return strictly_copositive(Q, tol) if len(Q) else True
 
 
-def stable_strategies(M: Array, tol: float) -> list[Array]:
-    """All evolutionarily stable strategies of a symmetric game with at most 12 designs.
+def stable_on(M: Array, support: tuple[int, ...], tol: float) -> Array | None:
+    """The evolutionarily stable strategy with just this support, if there is one."""
+    size = len(support)
+    sub = M[np.ix_(support, support)]
+    system = np.block([[sub, -np.ones((size, 1))], [np.ones((1, size)), np.zeros((1, 1))]])
+    if np.linalg.matrix_rank(system) <= size:
+        return None  # a continuum on this support: none of its points is stable
+    weights = np.linalg.solve(system, np.r_[np.zeros(size), 1.0])[:-1]
+    x = np.zeros(len(M))
+    x[list(support)] = weights
+    earned = M @ x
+    if not (weights > 1e-9).all() or earned.max() > x @ earned + tol:
+        return None
+    return x if is_stable(M, x, tol) else None
+
+
+def stable_strategies(M: Array, tol: float) -> tuple[list[Array], bool]:
+    """Evolutionarily stable strategies of a symmetric game.
 
     No support of a stable strategy lies in another's best replies, so each support has at most one.
 
-    Raises
-    ------
-    ValueError
-        If there are more than 12 designs.
+    Returns
+    -------
+    strategies : list of ndarray of shape (d,)
+        All of them with at most 12 designs; with more, all that mix at most 3 designs and have at
+        most 12 best replies.
+    exact : bool
+        Whether all supports were looked at.
     """
     d = len(M)
-    if d > 12:
-        raise ValueError(f"evolutionary stability is decided for at most 12 designs, got {d}")
+    exact = d <= LARGEST_STABLE
+    largest = d if exact else LARGEST_MIX
     found = []
-    for size in range(1, d + 1):
+    for size in range(1, largest + 1):
         for support in combinations(range(d), size):
-            sub = M[np.ix_(support, support)]
-            system = np.block([[sub, -np.ones((size, 1))], [np.ones((1, size)), np.zeros((1, 1))]])
-            if np.linalg.matrix_rank(system) <= size:
-                continue  # a continuum on this support: none of its points is stable
-            weights = np.linalg.solve(system, np.r_[np.zeros(size), 1.0])[:-1]
-            x = np.zeros(d)
-            x[list(support)] = weights
-            earned = M @ x
-            if (weights > 1e-9).all() and earned.max() <= x @ earned + tol and is_stable(M, x, tol):
+            x = stable_on(M, support, tol)
+            if x is not None:
                 found.append(x)
-    return found
+    return found, exact
 
 
 def replicate(

@@ -10,35 +10,39 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.base import _fit_context
+from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import StrOptions
 
 from .certificates import Certificate, certify_delegation, certify_profile
-from .deviations import across, player_rows
-from .disclosure import read_states
-from .mediator import BaseMediator, Outcome
+from .deviations import across, player_rows, pure_equilibria
+from .mediator import BaseMediator, Outcome, certified, drawn_game
 from .meta_game import AgentDesignGame, as_design_game
-from .objectives import OBJECTIVES
+from .objectives import OBJECTIVES, expected_payoffs
 from .solver import status_quo
+from .states import draw_tables, read_states
 
 __all__ = ["MarketChoiceMediator", "technology_audit"]
 
 Array = np.ndarray
 
 
-def environment_games(games: Any) -> dict[Any, AgentDesignGame]:
-    """One game an environment; they may have different designs if they come as a dict."""
+def environment_games(games: Any) -> tuple[dict[Any, AgentDesignGame], list[AgentDesignGame]]:
+    """One game an environment, and the games with matches to draw from.
+
+    The environments may have different designs if they come as a dict.
+    """
     if isinstance(games, Mapping) and not any(isinstance(key, tuple) for key in games):
         if not games:
             raise ValueError("the dict holds no environment")
-        return {name: as_design_game(game) for name, game in games.items()}
-    mean, names, tables = read_states(games, "environment")
+        made = {name: as_design_game(game) for name, game in games.items()}
+        return made, list(made.values())
+    mean, names, tables, sources = read_states(games, "environment")
     made = {}
     for name, u in zip(names, tables, strict=True):
         made[name] = AgentDesignGame.from_payoffs(
             u, designs=mean.designs_, stakeholders=mean.stakeholders_, weights=mean.weights_
         )
-    return made
+    return made, sources
 
 
 def market_choice(
@@ -50,12 +54,13 @@ def market_choice(
     return max(values, key=lambda name: values[name]), policies, values
 
 
-def certify_play(payoffs: Array, policy: Array) -> Certificate:
+def certify_play(payoffs: Array, policy: Array, tempting: Array | None = None) -> Certificate:
     """Check that independent (or one profile's) strategies are a Nash equilibrium."""
     if (policy > 0).sum() == 1:
-        return certify_profile(payoffs, tuple(int(a) for a in np.argwhere(policy > 0)[0]))
+        z = tuple(int(a) for a in np.argwhere(policy > 0)[0])
+        return certify_profile(payoffs, z, tempting=tempting)
     rest = [player_rows(policy, i).sum(axis=0) for i in range(len(payoffs))]
-    return certify_delegation(payoffs, policy, rest)
+    return certify_delegation(payoffs, policy, rest, tempting)
 
 
 class MarketChoiceMediator(BaseMediator):
@@ -73,6 +78,8 @@ class MarketChoiceMediator(BaseMediator):
     ----------
     environment_ : object
         The chosen environment.
+    environment_games_ : dict of AgentDesignGame
+        The game of each.
     values_ : dict
         Objective at each environment's equilibrium.
     policy_ : ndarray of shape (d_0, ..., d_{n-1})
@@ -116,6 +123,32 @@ class MarketChoiceMediator(BaseMediator):
         self.objective = objective
         self.equilibrium = equilibrium
 
+    def _confidence(self) -> float:
+        return float(self._sources[0].confidence)
+
+    def _draw(self, n: int, single: str) -> list[Any]:
+        return draw_tables(self._sources, n, single)
+
+    def _measure(self, tables: Any) -> tuple[float, float, Certificate]:
+        """The fitted equilibrium in its environment; the status quo is the worst environment's."""
+        games = self.environment_games_
+        chosen = list(games).index(self.environment_)
+        worst = np.inf
+        for u, game in zip(tables, games.values(), strict=True):
+            mask = pure_equilibria(u)
+            W = np.tensordot(game.weights_, u, axes=1)[mask]
+            extreme = W.max if self.equilibrium == "best" else W.min
+            worst = np.minimum(worst, extreme() if W.size else np.nan)
+        welfare = self.game_.weights_ @ expected_payoffs(tables[chosen], self.policy_)
+        return float(welfare), float(worst), certified(self.game_, self._certify, tables[chosen])
+
+    def _refitted(self, tables: Any) -> Any:
+        named = zip(self.environment_games_.items(), tables, strict=True)
+        return clone(self).fit({name: drawn_game(game, u) for (name, game), u in named})
+
+    def _same_choice(self, other: Any) -> bool:
+        return bool(other.environment_ == self.environment_)
+
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, game: Any, y: Any = None) -> Self:
         """Choose the environment.
@@ -137,7 +170,7 @@ class MarketChoiceMediator(BaseMediator):
         ValueError
             If there is one environment only and no dict.
         """
-        games = environment_games(game)
+        games, sources = environment_games(game)
         chosen, policies, values = market_choice(games, self.objective, self.equilibrium)
         welfare = {name: float(g.welfare(policies[name])) for name, g in games.items()}
         nash = [status_quo(g, self.equilibrium)[1] for g in games.values()]
@@ -148,7 +181,9 @@ class MarketChoiceMediator(BaseMediator):
             extra={"environment_": chosen, "values_": values},
         )
         self._store(games[chosen], outcome)
-        self.exact_ = all(nash)
+        self._sources = sources
+        self.environment_games_ = games
+        self.status_quo_exact_ = all(nash)
         self.status_quo_welfare_ = min(welfare.values())
         self.gain_ = self.welfare_ - self.status_quo_welfare_
         return self
@@ -209,7 +244,7 @@ def technology_audit(
     >>> technology_audit(markets)[["design", "with", "without", "poisoned"]].values.tolist()
     [['0', 'easy', 'hard', False], ['1', 'easy', 'easy', False]]
     """
-    games = environment_games(games_by_environment)
+    games = environment_games(games_by_environment)[0]
     known = list(dict.fromkeys(a for g in games.values() for own in g.designs_ for a in own))
     asked = known if designs is None else list(designs)
     if absent := [a for a in asked if a not in known]:

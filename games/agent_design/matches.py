@@ -103,10 +103,38 @@ def first_of_match(values: Any, match: Array, n_matches: int, name: str) -> Any:
     return grouped.first().to_numpy()[:n_matches]
 
 
+def averaged_over_time(frame: pd.DataFrame, who: str, payoffs: Array) -> tuple[pd.DataFrame, Array]:
+    """One row a stakeholder and match, with the mean of his payoffs over the match's times.
+
+    Rounds of one match aren't independent, so they count as one observation.
+    """
+    keys = ["match_id", who]
+    frame = frame.reset_index(drop=True)
+    if frame["time"].isna().any():
+        raise ValueError("time holds missing values")
+    if frame.duplicated([*keys, "time"]).any():
+        k = int(frame.duplicated([*keys, "time"]).to_numpy().argmax())
+        found = frame[[*keys, "time"]].iloc[k].tolist()
+        raise ValueError(f"a {who} appears twice at one time of a match: {found}")
+    same = frame.groupby(keys, sort=False)
+    once = ["design", *(name for name in ("weight", "state") if name in frame)]
+    for name in once:
+        if int(same[name].nunique(dropna=False).max()) > 1:
+            raise ValueError(f"{name} differs between the times of one match")
+    played = frame.groupby("match_id")["time"].nunique()
+    rows = same.size()
+    if (rows.to_numpy() != played.loc[rows.index.get_level_values(0)].to_numpy()).any():
+        raise ValueError("the stakeholders of a match must have payoffs at the same times")
+    mean = pd.Series(payoffs).groupby([frame[k] for k in keys], sort=False).mean()
+    return same[once].first().reset_index(), mean.to_numpy()
+
+
 def read_long(frame: pd.DataFrame) -> MatchLog:
     """A row a stakeholder and match."""
     who = "stakeholder" if "stakeholder" in frame else "role"
     payoffs = finite(frame["payoff"], "payoff")
+    if "time" in frame:
+        frame, payoffs = averaged_over_time(frame, who, payoffs)
     match, match_ids = factorised(frame["match_id"], "match_id")
     player, stakeholders = factorised(frame[who], who)
     n, G = len(stakeholders), len(match_ids)
@@ -144,6 +172,8 @@ def read_long(frame: pd.DataFrame) -> MatchLog:
 
 def read_wide(frame: pd.DataFrame) -> MatchLog:
     """A row a match, with columns design_<name> and payoff_<name>."""
+    if "time" in frame:
+        raise ValueError("a wide log has one row a match: a column 'time' needs the long layout")
     names = [str(c).removeprefix("design_") for c in frame if str(c).startswith("design_")]
     if missing := [f"payoff_{k}" for k in names if f"payoff_{k}" not in frame]:
         raise ValueError(f"matches lack the columns {missing}")
@@ -202,7 +232,8 @@ def read_matches(matches: Any, layout: str = "auto") -> MatchLog:
     ----------
     matches : DataFrame or dict
         Long: columns match_id, stakeholder (or role), design, payoff; wide: design_<name> and
-        payoff_<name>; both may have state and weight. A dict maps profiles to arrays (c, n).
+        payoff_<name>; both may have state and weight, a long one time too (rounds of a match,
+        which are averaged). A dict maps profiles to arrays (c, n).
     layout : {"auto", "long", "wide"}, default="auto"
         "auto" takes "long" where there is a column match_id.
 

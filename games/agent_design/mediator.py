@@ -10,13 +10,13 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from equipoise.blocks import map_blocks
 from equipoise.explanation import Explanation
 
+from .audits import audit_mediator
 from .certificates import Certificate
 from .deviations import across, pure_equilibria
 from .meta_game import AgentDesignGame, as_design_game
@@ -37,7 +37,10 @@ class Outcome:
     policy : ndarray of shape (d_0, ..., d_{n-1}) or None
         Joint distribution; None where the mediator can't reach its aim.
     certify : callable
-        From payoffs to the `Certificate` of this policy: picklable, and independent of solvers.
+        From payoffs, and `tempting` ones where payoffs are bounded only, to the `Certificate` of
+        this policy: picklable, and independent of solvers.
+    tables : ndarray or None
+        What `certify` takes instead of the game's payoffs.
     cost, liability : float
         Expected payment, and the largest that is promised.
     exact : bool
@@ -51,13 +54,37 @@ class Outcome:
     """
 
     policy: Array | None
-    certify: Callable[[Array], Certificate]
+    certify: Callable[..., Certificate]
+    tables: Array | None = None
     cost: float = 0.0
     liability: float = 0.0
     exact: bool = True
     reason: str = ""
     duals: dict[str, Any] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
+
+
+def certified(game: AgentDesignGame, certify: Callable[..., Certificate], u: Array) -> Certificate:
+    """The certificate for payoffs u; where the game knows bounds only, in their worst case."""
+    if game.payoff_ends_ is None:
+        return certify(u)
+    low, high = game.payoff_ends_
+    unknown = high > low
+    return certify(np.where(unknown, low, u), tempting=np.where(unknown, high, u))
+
+
+def drawn_game(game: AgentDesignGame, u: Array) -> AgentDesignGame:
+    """The game with other payoffs."""
+    drawn = AgentDesignGame.from_payoffs(
+        u,
+        counts=game.counts_,
+        stderr=game.stderr_,
+        designs=game.designs_,
+        stakeholders=game.stakeholders_,
+        weights=game.weights_,
+    )
+    drawn.confidence, drawn.payoff_ends_ = game.confidence, game.payoff_ends_
+    return drawn
 
 
 def aligned_game(game: Any, reference: AgentDesignGame) -> AgentDesignGame:
@@ -143,11 +170,17 @@ class BaseMediator(BaseEstimator):
         without = float(game.welfare(before))
         policy = outcome.policy
         payoffs = expected_payoffs(u, before if policy is None else policy)
-        certificate = outcome.certify(u)
+        if outcome.tables is None:
+            certificate = certified(game, outcome.certify, u)
+        else:
+            certificate = outcome.certify(outcome.tables)
         if policy is None:
             certificate = replace(certificate, ok=False)
+        for name in getattr(self, "_own_results", ()):  # of an earlier fit
+            delattr(self, name)
         for name, value in outcome.extra.items():
             setattr(self, name, value)
+        self._own_results = tuple(outcome.extra)
         self.game_ = game
         self.policy_, self.payoffs_ = policy, payoffs
         self.welfare_ = float(game.weights_ @ payoffs)
@@ -155,7 +188,7 @@ class BaseMediator(BaseEstimator):
         self.gain_ = self.welfare_ - without
         self.cost_, self.liability_ = float(outcome.cost), float(outcome.liability)
         self.feasible_ = policy is not None
-        self.exact_ = bool(outcome.exact and exact)
+        self.exact_, self.status_quo_exact_ = bool(outcome.exact), exact
         self.certificate_ = certificate
         self.duals_ = outcome.duals
         self.reason_ = outcome.reason
@@ -223,7 +256,13 @@ class BaseMediator(BaseEstimator):
         return float(self.game_.weights_ @ expected_payoffs(other.payoffs_, policy))
 
     def audit(
-        self, n_bootstrap: int = 500, n_jobs: int | None = None, *, slack: float = 0.0
+        self,
+        n_bootstrap: int = 500,
+        n_jobs: int | None = None,
+        *,
+        slack: float = 0.0,
+        n_refit: int = 200,
+        single: str = "keep",
     ) -> pd.DataFrame:
         """How welfare, gain and certificate vary when the matches are drawn anew.
 
@@ -236,14 +275,20 @@ class BaseMediator(BaseEstimator):
         slack : float, default=0.0
             Gain from disobeying that still counts as none. A policy that makes somebody just
             indifferent holds in about half of the replicates without slack.
+        n_refit : int, default=200
+            Replicates (of the first `n_bootstrap`) to which the mediator is fitted anew.
+        single : {"keep", "pooled"}, default="keep"
+            What happens to cells with one match; see `AgentDesignGame.bootstrap`.
 
         Returns
         -------
         pandas.DataFrame
-            One row a quantity (welfare, status quo, gain, violation, certificate holds) with
-            estimate, lower and upper end of the percentile interval at the game's confidence. The
-            status quo of a replicate is its worst pure equilibrium; where it has none, it isn't
-            counted, and `share` says how many were.
+            One row a quantity with estimate, lower and upper end of the percentile interval at the
+            game's confidence. Of the fitted policy: welfare, status quo, gain, violation,
+            certificate holds. Of the mediator fitted anew: welfare, gain, cost, and how often it
+            makes the same choice. Where something isn't defined it isn't counted, and `share` says
+            how much was: the status quo of a replicate is its worst pure equilibrium (fitted anew:
+            as in the fit), and a mediator fitted anew may find no policy.
 
         Raises
         ------
@@ -251,40 +296,31 @@ class BaseMediator(BaseEstimator):
             If there is no policy, or no matches to draw from.
         """
         check_is_fitted(self, "certificate_")
-        policy = self.predict()
-        game, w = self.game_, self.game_.weights_
-        tensors = np.concatenate(list(game.bootstrap(n_bootstrap)))
+        self.predict()  # refuses where there is no policy
+        return audit_mediator(self, n_bootstrap, n_jobs, slack, n_refit, single)
 
-        def replicate(block: Array) -> Array:
-            rows = np.empty((len(block), 4))
-            for row, u in zip(rows, block, strict=True):
-                W = np.tensordot(w, u, axes=1)
-                mask = pure_equilibria(u)
-                row[0] = w @ expected_payoffs(u, policy)
-                row[1] = W[mask].min() if mask.any() else np.nan
-                certificate = self._certify(u)
-                row[2] = certificate.max_violation
-                row[3] = certificate.max_violation <= max(slack, certificate.tolerance)
-            return rows
+    def _confidence(self) -> float:
+        return float(self.game_.confidence)
 
-        blocks = np.array_split(tensors, max(1, n_bootstrap // 50))
-        table = np.concatenate(map_blocks(replicate, blocks, n_jobs))
-        tail = 50 * (1 - game.confidence)
-        rows = []
-        gain = table[:, 0] - table[:, 1]
-        holds = self.certificate_.ok or self.certificate_.max_violation <= slack
-        for name, estimate, values in [
-            ("welfare", self.welfare_, table[:, 0]),
-            ("status quo", self.status_quo_welfare_, table[:, 1]),
-            ("gain", self.gain_, gain),
-            ("violation", self.certificate_.max_violation, table[:, 2]),
-        ]:
-            known = values[~np.isnan(values)]
-            ends = np.percentile(known, [tail, 100 - tail]) if known.size else [np.nan, np.nan]
-            rows.append((name, estimate, *ends, known.size / len(values)))
-        share = float(table[:, 3].mean())
-        rows.append(("certificate holds", float(holds), share, share, 1.0))
-        return pd.DataFrame(rows, columns=["quantity", "estimate", "lower", "upper", "share"])
+    def _draw(self, n: int, single: str) -> list[Any]:
+        """What `_measure` and `_refitted` take, for each replicate."""
+        return [u for block in self.game_.bootstrap(n, single=single) for u in block]
+
+    def _measure(self, u: Array) -> tuple[float, float, Certificate]:
+        """Welfare of the policy, of the worst pure equilibrium (or NaN), and the certificate."""
+        w = self.game_.weights_
+        W = np.tensordot(w, u, axes=1)
+        mask = pure_equilibria(u)
+        before = float(W[mask].min()) if mask.any() else float("nan")
+        welfare = float(w @ expected_payoffs(u, self.policy_))
+        return welfare, before, certified(self.game_, self._certify, u)
+
+    def _refitted(self, u: Array) -> Any:
+        """The same mediator fitted to a replicate, with the errors and counts of the log."""
+        return clone(self).fit(drawn_game(self.game_, u))
+
+    def _same_choice(self, other: Any) -> bool:
+        return bool(other.feasible_ and np.abs(other.policy_ - self.policy_).max() <= 1e-6)
 
     def explain(self) -> Explanation:
         """Say what the mediator does, what it brings and costs, and why it is obeyed.

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..normal_form import NormalFormGame
 from .cells import Cells, collect_cells, is_symmetric
 from .certainty import MetaGameCertainty
-from .estimation import finite_array, shared_designs, with_costs
+from .estimation import checked_bounds, finite_array, shared_designs, with_costs
 from .matches import read_matches
 from .missing import complete_tables
 from .sources import axelrod_matches, simulated_matches
@@ -43,9 +43,13 @@ class AgentDesignGame(MetaGameCertainty):
         From design to its cost, or from stakeholder to such a dict; subtracted.
     weights : array-like of shape (n,), default=None
         Weights of the stakeholders in the welfare; None is all ones.
-    missing : {"raise", "restrict", "additive"}, default="raise"
-        Profiles without a match: an error, the largest complete sub-game a greedy search finds, or
-        payoffs of an additive model of own and others' designs.
+    missing : {"raise", "restrict", "additive", "bounds"}, default="raise"
+        Profiles without a match: an error, the largest complete sub-game a greedy search finds,
+        payoffs of an additive model of own and others' designs, or all between `payoff_bounds`:
+        their middle is the estimate, and certificates take whichever end is worse.
+    payoff_bounds : tuple of two float, default=None
+        Least and largest possible payoff of a profile (after utility and costs), for
+        missing="bounds".
     confidence : float, default=0.95
         Level of intervals and certificates.
     random_state : int, RandomState or None, default=None
@@ -76,7 +80,9 @@ class AgentDesignGame(MetaGameCertainty):
     prior_ : ndarray of shape (n_states,)
         Share of the matches in each state.
     imputed_ : ndarray of bool of shape (d_0, ..., d_{n-1})
-        Profiles filled by the additive model.
+        Profiles without a match, filled as `missing` says.
+    payoff_ends_ : ndarray of shape (2, n, d_0, ..., d_{n-1}) or None
+        Least and largest payoffs with missing="bounds", equal where there are matches; else None.
     weights_ : ndarray of shape (n,)
         Weights of the stakeholders.
 
@@ -101,7 +107,8 @@ class AgentDesignGame(MetaGameCertainty):
         "utility": [callable, None],
         "costs": [dict, None],
         "weights": ["array-like", None],
-        "missing": [StrOptions({"raise", "restrict", "additive"})],
+        "missing": [StrOptions({"raise", "restrict", "additive", "bounds"})],
+        "payoff_bounds": [tuple, list, None],
         "confidence": [Interval(Real, 0, 1, closed="neither")],
         "random_state": ["random_state"],
     }
@@ -114,6 +121,7 @@ class AgentDesignGame(MetaGameCertainty):
         costs: dict[Any, Any] | None = None,
         weights: ArrayLike | None = None,
         missing: str = "raise",
+        payoff_bounds: tuple[float, float] | None = None,
         confidence: float = 0.95,
         random_state: Any = None,
     ) -> None:
@@ -122,6 +130,7 @@ class AgentDesignGame(MetaGameCertainty):
         self.costs = costs
         self.weights = weights
         self.missing = missing
+        self.payoff_bounds = payoff_bounds
         self.confidence = confidence
         self.random_state = random_state
 
@@ -133,8 +142,9 @@ class AgentDesignGame(MetaGameCertainty):
         ----------
         matches : DataFrame or dict
             Long, one row a stakeholder and match: match_id, stakeholder (or role), design, payoff,
-            optionally state and weight. Wide, one row a match: design_<name>, payoff_<name>. Or a
-            dict from profiles (tuples of designs) to arrays (c, n). pandas and polars.
+            optionally state, weight and time (rounds within a match, which are averaged: they
+            aren't independent). Wide, one row a match: design_<name>, payoff_<name>. Or a dict from
+            profiles (tuples of designs) to arrays (c, n). pandas and polars.
         y : None
             Not used.
         format : {"auto", "long", "wide"}, default="auto"
@@ -155,6 +165,7 @@ class AgentDesignGame(MetaGameCertainty):
         """
         if format not in ("auto", "long", "wide"):
             raise ValueError(f"format={format!r} is not known; allowed: 'auto', 'long', 'wide'")
+        bounds = checked_bounds(self.missing, self.payoff_bounds)
         log = read_matches(matches, format)
         payoffs = with_costs(log, self.utility, self.costs)
         n = len(log.stakeholders)
@@ -174,8 +185,13 @@ class AgentDesignGame(MetaGameCertainty):
         errors = cells.tensor(cells.stderr, shape)
         own = cells.cell[:, 0]
         counts = np.where(own < 0, 0.0, cells.counts[np.maximum(own, 0)]).reshape(S, *shape)
-        by_state, errors, counts, designs, imputed, cells = complete_tables(
-            self.missing, by_state, errors, counts, log.designs, cells
+        if bounds is not None and not (bounds[0] <= payoffs.min() <= payoffs.max() <= bounds[1]):
+            raise ValueError(
+                f"payoff_bounds={self.payoff_bounds!r} must hold all payoffs, which lie between "
+                f"{payoffs.min():.6g} and {payoffs.max():.6g}"
+            )
+        by_state, errors, counts, designs, imputed, cells, ends = complete_tables(
+            self.missing, bounds, by_state, errors, counts, log.designs, cells
         )
         prior = np.bincount(log.states, log.weights, S)
         prior = prior / prior.sum()
@@ -190,6 +206,7 @@ class AgentDesignGame(MetaGameCertainty):
             prior=prior,
             states=log.state_names,
             imputed=imputed,
+            ends=None if ends is None else np.einsum("esn...,s->en...", ends, prior),
             cells=cells,
             symmetric=bool(pooled),
             n_matches=len(log.payoffs),
@@ -208,6 +225,7 @@ class AgentDesignGame(MetaGameCertainty):
         prior: Array,
         states: tuple[Any, ...],
         imputed: Array,
+        ends: Array | None,
         cells: Cells | None,
         symmetric: bool,
         n_matches: int,
@@ -234,6 +252,7 @@ class AgentDesignGame(MetaGameCertainty):
         self.designs_, self.stakeholders_ = designs, stakeholders
         self.payoffs_by_state_, self.prior_, self.states_ = by_state, prior, states
         self.imputed_, self.symmetric_, self.n_matches_ = imputed, symmetric, n_matches
+        self.payoff_ends_ = ends
         self.weights_, self.game_, self._cells = weights, game, cells
 
     @classmethod
@@ -287,6 +306,7 @@ class AgentDesignGame(MetaGameCertainty):
             prior=np.ones(1),
             states=("all",),
             imputed=np.zeros(game.shape, dtype=bool),
+            ends=None,
             cells=None,
             symmetric=False,
             n_matches=int(c.sum()),

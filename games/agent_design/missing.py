@@ -1,5 +1,6 @@
-"""Profiles that were never played: the largest complete sub-game, or an additive model."""
+"""Profiles that were never played: the largest complete sub-game, an additive model, or bounds."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from .cells import Cells
 from .deviations import across
 
-__all__ = ["additive_payoffs", "complete_designs", "complete_tables"]
+__all__ = ["additive_payoffs", "complete_designs", "complete_tables", "filled_payoffs"]
 
 Array = np.ndarray
 
@@ -73,35 +74,49 @@ def additive_payoffs(payoffs: Array) -> Array:
     return filled.reshape(payoffs.shape)
 
 
+def filled_payoffs(missing: str, by_state: Array, bounds: tuple[float, float] | None) -> Array:
+    """Fill NaN in each state's table (..., n, d_0, ..., d_{n-1}) as `missing` says."""
+    if missing == "bounds":
+        assert bounds is not None
+        return np.where(np.isnan(by_state), np.mean(bounds), by_state)
+    return np.stack([additive_payoffs(u) for u in by_state])
+
+
 def complete_tables(
     missing: str,
+    bounds: tuple[float, float] | None,
     by_state: Array,
     errors: Array,
     counts: Array,
     designs: tuple[tuple[Any, ...], ...],
     cells: Cells,
-) -> tuple[Array, Array, Array, tuple[tuple[Any, ...], ...], Array, Cells]:
-    """Deal with profiles that were never played, as `missing` says: the same tables, complete."""
+) -> tuple[Array, Array, Array, tuple[tuple[Any, ...], ...], Array, Cells, Array | None]:
+    """Deal with profiles that were never played, as `missing` says: the same tables, complete.
+
+    The mask of missing profiles comes too, and with "bounds" the least and the largest payoffs,
+    an array (2, S, n, d_0, ..., d_{n-1}).
+    """
     absent = (counts == 0).any(axis=0)
     if not absent.any():
-        return by_state, errors, counts, designs, absent, cells
+        return by_state, errors, counts, designs, absent, cells, None
     if missing == "raise":
         places = np.argwhere(absent)[:10]
         examples = [tuple(own[k] for own, k in zip(designs, p, strict=True)) for p in places]
         raise ValueError(
             f"{int(absent.sum())} profiles have no match, such as {examples}; "
-            "missing='restrict' or 'additive' goes on without them"
+            "missing='restrict', 'additive' or 'bounds' goes on without them"
         )
-    if missing == "additive":
-        filled = np.stack([additive_payoffs(u) for u in by_state])
-        return filled, errors, counts, designs, absent, cells
+    if missing in ("additive", "bounds"):
+        ends = None
+        if missing == "bounds":
+            assert bounds is not None
+            ends = np.stack([np.where(np.isnan(by_state), end, by_state) for end in bounds])
+        filled = filled_payoffs(missing, by_state, bounds)
+        return filled, errors, counts, designs, absent, cells, ends
     kept = complete_designs(absent)
     place: Any = np.ix_(*kept)
     profile = np.ravel_multi_index(np.meshgrid(*kept, indexing="ij"), absent.shape).ravel()
-    cells = Cells(
-        cells.values, cells.weights, cells.starts, cells.sizes, cells.mean, cells.stderr,
-        cells.counts, cells.cell[..., profile], cells.slot[..., profile],
-    )  # fmt: skip
+    cells = replace(cells, cell=cells.cell[..., profile], slot=cells.slot[..., profile])
     names = tuple(tuple(own[k] for k in k_i) for own, k_i in zip(designs, kept, strict=True))
     take: Any = (slice(None), slice(None), *place)
     return (
@@ -111,4 +126,5 @@ def complete_tables(
         names,
         absent[place],
         cells,
+        None,
     )

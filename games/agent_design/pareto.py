@@ -75,9 +75,13 @@ def augmented_payoffs(payoffs: Array) -> tuple[Array, Array]:
     return payoffs.reshape(n, -1)[:, played], played
 
 
-def certify_messages(payoffs: Array, messages: tuple[int, ...]) -> Certificate:
-    """Check that messages are an equilibrium of the mediated game of these payoffs."""
-    return certify_profile(augmented_payoffs(payoffs)[0], messages)
+def certify_messages(
+    payoffs: Array, messages: tuple[int, ...], played: Array, tempting: Array | None = None
+) -> Certificate:
+    """Check that messages are an equilibrium, if `played` is what the mediator makes of them."""
+    n = len(payoffs)
+    lured = None if tempting is None else tempting.reshape(n, -1)[:, played]
+    return certify_profile(payoffs.reshape(n, -1)[:, played], messages, tempting=lured)
 
 
 class ParetoMediator(BaseMediator):
@@ -158,7 +162,7 @@ class ParetoMediator(BaseMediator):
         if not len(stable):
             return Outcome(
                 None,
-                partial(certify_messages, messages=(0,) * len(shape)),
+                partial(certify_messages, messages=(0,) * len(shape), played=played),
                 reason="the game of messages has no pure equilibrium",
                 extra=extra,
             )
@@ -174,6 +178,6 @@ class ParetoMediator(BaseMediator):
         ]
         return Outcome(
             policy,
-            partial(certify_messages, messages=tuple(int(m) for m in chosen)),
+            partial(certify_messages, messages=tuple(int(m) for m in chosen), played=played),
             extra=extra,
         )

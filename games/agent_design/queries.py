@@ -210,7 +210,7 @@ class MetaGameQueries(BaseEstimator):
         ValueError
             If there aren't two stakeholders, or the name isn't known.
         """
-        from .reporting import draw_heatmap
+        from .pictures import draw_heatmap
 
         check_is_fitted(self, "payoffs_")
         if stakeholder is not None and stakeholder not in self.stakeholders_:

@@ -1,7 +1,6 @@
 """Equilibria of a meta-game under several concepts, with welfare and the prices of anarchy."""
 
 import warnings
-from functools import reduce
 from itertools import combinations
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -15,11 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from equipoise.explanation import Explanation
 
-from ..normal_form import FTRLPlus, NormalFormGame
-from .deviations import obedience_rows, player_rows, pure_equilibria
+from .certificates import certify_obedience
+from .deviations import obedience_rows, pure_equilibria
 from .evolution import replicate, stable_strategies, symmetric_matrix
 from .extremes import extreme_equilibrium
 from .meta_game import AgentDesignGame, as_design_game
+from .mixtures import product_policy, searched_equilibria
 from .objectives import OBJECTIVES, expected_payoffs, extreme_distribution, profile_welfare
 from .programs import payoff_range
 from .stationary import alpha_rank
@@ -28,7 +28,6 @@ __all__ = ["MetaGameSolver", "point_mass", "status_quo"]
 
 Array = np.ndarray
 CONCEPTS = ("pure", "mixed", "ce", "cce", "strong", "ess", "alpharank", "replicator")
-STARTS = 20
 #: Above this many designs the MILP of a mixed equilibrium may take minutes.
 LARGEST_MIXED = 12
 
@@ -38,11 +37,6 @@ def point_mass(profile: Any, shape: tuple[int, ...]) -> Array:
     policy = np.zeros(shape)
     policy[tuple(profile)] = 1.0
     return policy
-
-
-def product_policy(x: list[Array]) -> Array:
-    """The joint distribution of independent strategies."""
-    return reduce(np.multiply.outer, x)
 
 
 def extreme_correlated(game: AgentDesignGame, kind: str, objective: Any, best: bool) -> Array:
@@ -67,30 +61,6 @@ def strong_equilibria(payoffs: Array, tol: float) -> Array:
                 if np.logical_and.reduce(gains).any():
                     stable[z] = False
     return stable
-
-
-def learned_equilibria(payoffs: Array, tol: float) -> tuple[list[Array], float]:
-    """Mixed equilibria that FTRL+ reaches from several starts, and the largest gap among them."""
-    scale = payoff_range(payoffs)
-    game = NormalFormGame(payoffs / scale)
-    ends: list[list[Array]] = [
-        [np.eye(d)[a] for d, a in zip(game.shape, z, strict=True)]
-        for z in np.argwhere(pure_equilibria(payoffs, tol))
-    ]
-    gaps = [0.0] * len(ends)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for seed in range(STARTS):
-            run = FTRLPlus(init="random", random_state=seed, tol=1e-8, max_iter=3000, record=None)
-            x = [np.asarray(x_i) for x_i in run.fit(game).strategies_]
-            same = [max(np.abs(a - b).max() for a, b in zip(x, y, strict=True)) for y in ends]
-            if min(same, default=1.0) > 1e-3:
-                ends.append(x)
-                gaps.append(float(game.nash_gap(x, "max")) * scale)
-    keep = [k for k, gap in enumerate(gaps) if gap <= 1e-5 * scale]
-    if not keep:
-        keep = [int(np.argmin(gaps))]
-    return [product_policy(ends[k]) for k in keep], max(gaps[k] for k in keep)
 
 
 def status_quo(game: AgentDesignGame, select: str = "worst") -> tuple[Array, bool]:
@@ -131,9 +101,10 @@ class MetaGameSolver(BaseEstimator):
     ----------
     concept : str, default="pure"
         "pure" and "strong": all of them. "mixed", "ce", "cce": the best and the worst, exactly
-        (mixed: for two stakeholders; for more, what learning finds). "ess": all evolutionarily
-        stable strategies, and "replicator": where random starts end, both for symmetric games.
-        "alpharank": the long-run distribution of copying populations.
+        (mixed: for two stakeholders; for more, what a search finds, which finds more of a small
+        game if pygambit is installed). "ess": evolutionarily stable strategies, all of them up to
+        12 designs, else mixtures of at most 3, and "replicator": where random starts end, both for
+        symmetric games. "alpharank": the long-run distribution of copying populations.
     objective : {"utilitarian", "egalitarian"} or callable, default="utilitarian"
         Welfare, by which equilibria are compared; "mixed" with two stakeholders knows only the
         first.
@@ -164,6 +135,10 @@ class MetaGameSolver(BaseEstimator):
         Largest welfare minus the worst, and minus the best equilibrium's; NaN without equilibria.
     exact_ : bool
         Whether all equilibria (or the extreme ones) were found for certain.
+    regrets_ : ndarray of shape (n_solutions,)
+        The certificate of each, recomputed from payoffs and distribution: the most anyone gains by
+        disobeying after he was told his design ("ce"), or by one design throughout (all others).
+        For equilibria about zero; for "alpharank" and "replicator" it says how far from one it is.
     reducible_ : bool
         Only for "alpharank": whether rare jumps decide between closed classes.
     shares_ : ndarray
@@ -233,7 +208,7 @@ class MetaGameSolver(BaseEstimator):
         Raises
         ------
         ValueError
-            If the concept needs a symmetric game of two, or at most 12 designs.
+            If the concept needs a symmetric game of two, or another objective.
         """
         found = as_design_game(game)
         policies, exact, extra = self._solve(found)
@@ -257,6 +232,10 @@ class MetaGameSolver(BaseEstimator):
         self.payoffs_ = np.array(
             [expected_payoffs(u, policies[k]) for k in kept], dtype=float
         ).reshape(len(kept), len(u))
+        kind = "ce" if self.concept == "ce" else "cce"
+        self.regrets_ = np.array(
+            [certify_obedience(u, policies[k], kind).max_violation for k in kept], dtype=float
+        )
         self.welfare_ = welfare[kept] if len(welfare) else welfare
         self.price_of_anarchy_, self.price_of_stability_ = anarchy, stability
         self.welfare_gap_ = gap
@@ -289,11 +268,13 @@ class MetaGameSolver(BaseEstimator):
             ]
             return both, True, {}
         if self.concept == "alpharank":
-            pi, reducible = alpha_rank(u, self.alpha, self.population)
-            return [pi], True, {"reducible_": reducible}
+            pi, reducible, settled = alpha_rank(u, self.alpha, self.population)
+            return [pi], settled, {"reducible_": reducible, "left": "the iteration didn't settle"}
         if self.concept == "ess":
-            stable = stable_strategies(symmetric_matrix(u), max(tol, 1e-9 * payoff_range(u)))
-            return [np.multiply.outer(x, x) for x in stable], True, {}
+            slack = max(tol, 1e-9 * payoff_range(u))
+            stable, all_supports = stable_strategies(symmetric_matrix(u), slack)
+            found = [np.multiply.outer(x, x) for x in stable]
+            return found, all_supports, {"left": "of many designs, mixtures of at most 3"}
         if self.concept == "replicator":
             ends, shares, rest = replicate(symmetric_matrix(u), 200, 0, 1e-9)
             return [np.multiply.outer(x, x) for x in ends], rest, {"shares_": shares}
@@ -305,7 +286,7 @@ class MetaGameSolver(BaseEstimator):
                 )
             sides = [extreme_equilibrium(u, game.weights_, best) for best in (True, False)]
             return [product_policy(x) for x in sides], True, {}
-        policies, left = learned_equilibria(u, tol)
+        policies, left = searched_equilibria(u, tol)
         return policies, False, {"left": f"largest gain left {left:.1e}"}
 
     def predict(self, X: Any = None) -> list[Array]:
@@ -367,15 +348,6 @@ def as_profiles(game: AgentDesignGame, policy: Array) -> dict[tuple[Any, ...], f
     return {game.profile_names(tuple(a)): float(policy[tuple(a)]) for a in np.argwhere(policy > 0)}
 
 
-def largest_gain(payoffs: Array, policy: Array) -> float:
-    """The most anyone gains by deploying one design whatever the policy says (coarse regret)."""
-    gains = [
-        float((player_rows(u, i) @ player_rows(policy, i).sum(axis=0)).max() - (u * policy).sum())
-        for i, u in enumerate(payoffs)
-    ]
-    return max(gains)
-
-
 def solution_frame(solver: MetaGameSolver) -> pd.DataFrame:
     """One row a solution and profile."""
     rows = [
@@ -384,9 +356,16 @@ def solution_frame(solver: MetaGameSolver) -> pd.DataFrame:
             **{str(s): d for s, d in zip(solver.game_.stakeholders_, profile, strict=True)},
             "probability": p,
             "welfare": float(solver.welfare_[k]),
+            "regret": float(solver.regrets_[k]),
         }
         for k, solution in enumerate(solver.solutions_)
         for profile, p in solution.items()
     ]
-    columns = ["solution", *map(str, solver.game_.stakeholders_), "probability", "welfare"]
+    columns = [
+        "solution",
+        *map(str, solver.game_.stakeholders_),
+        "probability",
+        "welfare",
+        "regret",
+    ]
     return pd.DataFrame(rows, columns=columns)

@@ -2,18 +2,28 @@
 
 From profile s stakeholder i's population moves to s', which differs in i's design alone, at rate
 eta rho with eta = 1 / sum_i (d_i - 1), rho = (1 - exp(-x)) / (1 - exp(-m x)), x = alpha (u_i(s') -
-u_i(s)). The stationary distribution comes from elimination without subtraction [2].
+u_i(s)). The stationary distribution comes from elimination without subtraction [2], and for many
+profiles from Gauss and Seidel's iteration on the sparse chain of moves.
+
+Where several sets of profiles can't be left, jumps to a uniform profile at a rate eps -> 0 decide:
+they are equally rare everywhere, so a set weighs as the chance to end there from a uniform start.
 """
 
+from collections.abc import Callable
+
 import numpy as np
+import scipy.sparse as sp
 from numba import njit
 from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import spsolve
 
 __all__ = ["alpha_rank", "fixation_log_probability", "stationary_distribution"]
 
 Array = np.ndarray
-#: Weight of the uniform jumps that decide between closed classes.
-JUMPS = 1e-9
+#: Up to so many profiles the elimination takes seconds; above, the chain is iterated.
+LARGEST_DENSE = 3000
+SWEEPS = 20_000
+SETTLED = 1e-12
 
 
 def fixation_log_probability(x: Array, population: int) -> Array:
@@ -50,13 +60,72 @@ def eliminate(P: Array) -> tuple[Array, bool]:
     return pi / pi.sum(), True
 
 
-def stationary_distribution(log_rates: Array) -> tuple[Array, bool]:
+@njit(cache=True, nogil=True)
+def sweep(starts: Array, origin: Array, rate: Array, out: Array, pi: Array) -> float:
+    """pi_j <- inflow_j / out_j in place, then sum 1; the largest relative change of an entry.
+
+    Column j's moves come from origin[starts[j]:starts[j + 1]] at those rates.
+    """
+    before = pi.copy()
+    for j in range(len(pi)):
+        inflow = 0.0
+        for k in range(starts[j], starts[j + 1]):
+            inflow += pi[origin[k]] * rate[k]
+        pi[j] = inflow / out[j]
+    total = pi.sum()
+    change = 0.0
+    for j in range(len(pi)):
+        pi[j] /= total
+        change = max(change, abs(pi[j] - before[j]) / max(pi[j], 1e-300))
+    return change
+
+
+def eliminated(rates: sp.csr_array) -> tuple[Array, bool]:
+    found, ok = eliminate(rates.toarray())
+    return found, ok and bool(np.isfinite(found).all())
+
+
+def iterated(rates: sp.csr_array) -> tuple[Array, bool]:
+    """The stationary distribution of an irreducible sparse chain, and whether it settled."""
+    M = rates.shape[0]
+    if M == 1:
+        return np.ones(1), True
+    columns, out = sp.csc_array(rates), np.asarray(rates.sum(axis=1)).ravel()
+    pi = np.full(M, 1.0 / M)
+    for _ in range(SWEEPS):
+        change = sweep(columns.indptr, columns.indices, columns.data, out, pi)
+        if change <= SETTLED:
+            return pi, True
+    return pi, False
+
+
+def absorption(rates: sp.csr_array, label: Array, closed: Array) -> Array:
+    """Chance of ending in each closed class from a uniform start: shape (n_closed,)."""
+    M = rates.shape[0]
+    place = np.full(label.max() + 1, -1)
+    place[closed] = np.arange(len(closed))
+    ends = place[label]  # class of each state, -1 where it is left for good
+    chance = np.bincount(ends[ends >= 0], minlength=len(closed)).astype(float)
+    passing = np.flatnonzero(ends < 0)
+    if passing.size:
+        moves = rates[passing]
+        moves = sp.diags_array(1.0 / np.asarray(moves.sum(axis=1)).ravel()) @ moves
+        inside = sp.csr_array(moves)[:, passing]
+        stays = sp.eye_array(passing.size) - inside
+        # Visits of each passing state: v (I - P) = uniform start, so chances are v P_to_closed.
+        visits = spsolve(sp.csc_array(stays.T), np.ones(passing.size))
+        arrivals = np.asarray(visits @ moves).ravel()
+        chance += np.bincount(ends[ends >= 0], arrivals[ends >= 0], minlength=len(closed))
+    return chance / M
+
+
+def stationary_distribution(log_rates: sp.csr_array) -> tuple[Array, bool, bool]:
     """The stationary distribution of a chain given the logs of its off-diagonal rates.
 
     Parameters
     ----------
-    log_rates : ndarray of shape (M, M)
-        -inf where there is no transition; the diagonal isn't read.
+    log_rates : sparse array of shape (M, M)
+        Stored entries are moves, -inf ones too; what isn't stored is none.
 
     Returns
     -------
@@ -65,29 +134,55 @@ def stationary_distribution(log_rates: Array) -> tuple[Array, bool]:
     reducible : bool
         True where, in floating point, the rates leave several closed classes. Then rare uniform
         jumps decide between them.
+    exact : bool
+        False where an iteration hadn't settled.
     """
-    M = len(log_rates)
-    L = log_rates.copy()
-    np.fill_diagonal(L, -np.inf)
-    top = L.max()
-    rates = np.exp(L - top) if np.isfinite(top) else np.zeros((M, M))
-    n_classes, label = connected_components(rates > 0, connection="strong")
-    leaves = np.zeros(n_classes, dtype=bool)
-    start, stop = np.nonzero(rates)
-    leaves[label[start[label[start] != label[stop]]]] = True
-    if (~leaves).sum() == 1:  # one closed class: the others are left for good
-        inside = np.flatnonzero(~leaves[label])
-        found = np.zeros(M)
-        found[inside], ok = eliminate(rates[np.ix_(inside, inside)])
-        if ok and np.isfinite(found).all():
-            return found, False
-    # Scaled to stochastic rows, so that the jumps are equally rare everywhere.
-    P = rates / max(rates.sum(axis=1).max(), 1.0)
-    found, _ = eliminate((1 - JUMPS) * P + JUMPS / M)
-    return found, True
+    M = log_rates.shape[0]
+    top = log_rates.data.max(initial=-np.inf)
+    rates = sp.csr_array(log_rates, copy=True)
+    rates.data = np.exp(rates.data - top) if np.isfinite(top) else np.zeros_like(rates.data)
+    rates.eliminate_zeros()
+    n_classes, label = connected_components(rates, connection="strong")
+    start, stop = rates.nonzero()
+    left = np.zeros(n_classes, dtype=bool)
+    left[label[start[label[start] != label[stop]]]] = True
+    closed = np.flatnonzero(~left)
+    weights = absorption(rates, label, closed) if len(closed) > 1 else np.ones(1)
+    solve: Callable[[sp.csr_array], tuple[Array, bool]]
+    found, exact = np.zeros(M), True
+    for k, weight in zip(closed, weights, strict=True):
+        inside = np.flatnonzero(label == k)
+        solve = eliminated if inside.size <= LARGEST_DENSE else iterated
+        own, settled = solve(sp.csr_array(rates[inside][:, inside]))
+        found[inside] = weight * own
+        exact &= settled
+    return found, len(closed) > 1, bool(exact)
 
 
-def alpha_rank(payoffs: Array, alpha: float, population: int) -> tuple[Array, bool]:
+def move_log_rates(payoffs: Array, alpha: float, population: int) -> sp.csr_array:
+    """Logs of the rates at which one stakeholder's population moves: shape (M, M), sparse."""
+    n, *shape = payoffs.shape
+    M = int(np.prod(shape))
+    profile = np.arange(M).reshape(shape)
+    rows, columns, values = [], [], []
+    for i in range(n):
+        u = np.moveaxis(payoffs[i], i, -1).reshape(-1, shape[i])
+        code = np.moveaxis(profile, i, -1).reshape(-1, shape[i])
+        start, stop = np.nonzero(~np.eye(shape[i], dtype=bool))
+        difference = u[:, stop] - u[:, start]
+        if np.isinf(alpha):
+            with np.errstate(divide="ignore"):
+                rates = np.log(np.where(difference > 0, 1.0, (difference == 0) / population))
+        else:
+            rates = fixation_log_probability(alpha * difference, population)
+        rows.append(code[:, start].ravel())
+        columns.append(code[:, stop].ravel())
+        values.append(rates.ravel())
+    place = (np.concatenate(rows), np.concatenate(columns))
+    return sp.csr_array((np.concatenate(values), place), shape=(M, M))
+
+
+def alpha_rank(payoffs: Array, alpha: float, population: int) -> tuple[Array, bool, bool]:
     """The alpha-rank distribution over profiles.
 
     Parameters
@@ -103,7 +198,7 @@ def alpha_rank(payoffs: Array, alpha: float, population: int) -> tuple[Array, bo
     -------
     distribution : ndarray of shape (d_0, ..., d_{n-1})
         Long-run shares.
-    reducible : bool
+    reducible, exact : bool
         See `stationary_distribution`.
 
     References
@@ -121,20 +216,5 @@ def alpha_rank(payoffs: Array, alpha: float, population: int) -> tuple[Array, bo
     >>> alpha_rank(chicken, 1.0, 50)[0].round(3).tolist()
     [[0.0, 0.5], [0.5, 0.0]]
     """
-    n, *shape = payoffs.shape
-    M = int(np.prod(shape))
-    profile = np.arange(M).reshape(shape)
-    log_rates = np.full((M, M), -np.inf)
-    for i in range(n):
-        u = np.moveaxis(payoffs[i], i, -1).reshape(-1, shape[i])
-        code = np.moveaxis(profile, i, -1).reshape(-1, shape[i])
-        difference = u[:, None, :] - u[:, :, None]  # [rest, from, to]
-        if np.isinf(alpha):
-            with np.errstate(divide="ignore"):
-                rates = np.log(np.where(difference > 0, 1.0, (difference == 0) / population))
-        else:
-            rates = fixation_log_probability(alpha * difference, population)
-        start, stop = np.nonzero(~np.eye(shape[i], dtype=bool))
-        log_rates[code[:, start], code[:, stop]] = rates[:, start, stop]
-    found, reducible = stationary_distribution(log_rates)
-    return found.reshape(shape), reducible
+    found, reducible, exact = stationary_distribution(move_log_rates(payoffs, alpha, population))
+    return found.reshape(payoffs.shape[1:]), reducible, exact

@@ -256,7 +256,9 @@ class SubsidyMediator(BaseMediator):
         if self.mode == "dominant":
             return dominance_payments(u, z, self.margin)
         if self.robust:
-            bounds = difference_bounds(u, game.stderr_, game.counts_, z, 1 - game.confidence)
+            bounds = difference_bounds(
+                u, game.stderr_, game.counts_, z, 1 - game.confidence, game.payoff_ends_
+            )
             need = np.array(
                 [
                     max(0.0, max(np.delete(k, z[i]), default=0.0) + self.margin)

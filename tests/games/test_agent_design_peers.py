@@ -55,13 +55,13 @@ def test_extreme_equilibria_of_quantecon(name, M):
 
 
 def test_alpha_rank_in_the_limit():
-    pi, reducible = alpha_rank(CHICKEN, np.inf, 50)
+    pi, reducible, _ = alpha_rank(CHICKEN, np.inf, 50)
     np.testing.assert_allclose(pi, [[0, 0.5], [0.5, 0]], atol=1e-6)
     assert reducible
-    pi, reducible = alpha_rank(PRISONERS, np.inf, 50)
+    pi, reducible, _ = alpha_rank(PRISONERS, np.inf, 50)
     np.testing.assert_allclose(pi, [[0, 0], [0, 1]], atol=1e-12)
     assert not reducible
-    pi, _ = alpha_rank(CHICKEN, 100.0, 50)
+    pi = alpha_rank(CHICKEN, 100.0, 50)[0]
     assert (pi >= 0).all()
     np.testing.assert_allclose(pi, [[0, 0.5], [0.5, 0]], atol=1e-6)
 
