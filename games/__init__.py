@@ -27,6 +27,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "BanditOverBandit",
             "CallableAdversary",
             "Corral",
+            "DetectionAugmented",
             "DiscountedUCB",
             "EpsilonGreedy",
             "Exp3",

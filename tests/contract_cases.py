@@ -181,6 +181,7 @@ CASES: dict[str, Case] = {
         for name in (
             "BanditOverBandit",
             "Corral",
+            "DetectionAugmented",
             "EpsilonGreedy",
             "Exp3",
             "Exp3IX",
@@ -309,6 +310,16 @@ CASES: dict[str, Case] = {
             (np.full((60, 3), np.nan), *voted_items()[1:]),
         ],
     ),
+    **{
+        # One batch of all rows: then weights are the same as repeated rows, to rounding.
+        name: Case(
+            make=lambda cls: cls(
+                (32,), batch_size=1000, max_epochs=100, dtype="float64", random_state=0
+            ),
+            explain=lambda args: (),
+        )
+        for name in ("ProjectionMLPClassifier", "ProjectionMLPRegressor")
+    },
     "SoftLabelClassifier": Case(
         make=lambda cls: cls(max_epochs=20, random_state=0),
         explain=lambda args: args[:2],

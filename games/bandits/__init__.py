@@ -2,6 +2,7 @@
 
 from .adversaries import AdaptiveHideEnv, CallableAdversary
 from .barrier import LogBarrierFTRL, TsallisINF
+from .detection import DetectionAugmented
 from .environments import ObliviousEnv, PiecewiseEnv, StochasticSwitchingEnv
 from .exp3 import Exp3, Exp3IX, Exp3P
 from .exp3_adaptive import Exp3PlusPlus, Exp3S
@@ -29,6 +30,7 @@ __all__ = [
     "BanditOverBandit",
     "CallableAdversary",
     "Corral",
+    "DetectionAugmented",
     "DiscountedUCB",
     "EpsilonGreedy",
     "Exp3",

@@ -41,8 +41,8 @@ class TsallisINF(BanditLearner):
         The law of the next draw.
     t_ : int
         Rounds so far.
-    arms_, losses_ : ndarray of shape (T,)
-        Arms and their losses; only after `fit`.
+    arms_, losses_, propensities_ : ndarray of shape (T,)
+        Arms, their losses, and the probabilities they were drawn with; only after `fit`.
     static_regret_, dynamic_regret_ : float
         Regrets of the run; only after `fit`.
 
@@ -119,8 +119,8 @@ class LogBarrierFTRL(BanditLearner):
         The law of the next draw.
     t_ : int
         Rounds so far.
-    arms_, losses_ : ndarray of shape (T,)
-        Arms and their losses; only after `fit`.
+    arms_, losses_, propensities_ : ndarray of shape (T,)
+        Arms, their losses, and the probabilities they were drawn with; only after `fit`.
     static_regret_, dynamic_regret_ : float
         Regrets of the run; only after `fit`.
 

@@ -9,7 +9,7 @@ subtracted first: x is then found to all digits, however large L is.
 import numpy as np
 from numba import njit
 
-from .memory import GUESSED_HORIZON, ROUND, SCALARS, arm_vector, record_round
+from .memory import GUESSED_HORIZON, ROUND, SCALARS, TINY, arm_vector, record_round
 
 __all__ = [
     "barrier_learn",
@@ -29,8 +29,6 @@ ETA, START, ROOT = range(SCALARS, SCALARS + 3)
 #: Steps after which Newton's method is over in any case; four to eight are usual.
 MOST_STEPS = 100
 CLOSE = 1e-14
-#: The least probability by which an estimate is divided: only forced arms come near it.
-TINY = 1e-300
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -1,7 +1,7 @@
 """Which compiled steps belong to which kind of learner.
 
-The tables serve loops that are compiled for one kind; the chains of comparisons serve Corral, whose
-bases are of any kind, known only when it runs.
+The tables serve loops that are compiled for one kind; the chains of comparisons serve the learners
+over learners, whose bases are of any kind, known only when they run.
 """
 
 import numpy as np
@@ -55,6 +55,7 @@ __all__ = [
     "BLACKWELL",
     "BLOCKS",
     "CORRAL",
+    "DETECTION",
     "DISCOUNTED",
     "EXP3",
     "EXP3IX",
@@ -80,7 +81,7 @@ Array = np.ndarray
 
 #: The number of a kind of learner; from CORRAL on they are learners over learners.
 BLACKWELL, TRACK, EXP3, EXP3IX, EXP3P, EXP3S, EXP3XX, TSALLIS, BARRIER = range(1, 10)
-RESTART, UCB, WINDOW, DISCOUNTED, GREEDY, THOMPSON, CORRAL, BLOCKS = range(10, 18)
+RESTART, UCB, WINDOW, DISCOUNTED, GREEDY, THOMPSON, CORRAL, BLOCKS, DETECTION = range(10, 19)
 
 #: Rates that depend on the guessed horizon; kinds that aren't listed have none.
 SCALES = {

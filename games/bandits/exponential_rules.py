@@ -13,6 +13,7 @@ from .memory import (
     HEAD,
     ROUND,
     SCALARS,
+    TINY,
     arm_vector,
     record_round,
 )
@@ -37,8 +38,6 @@ Array = np.ndarray
 
 #: Places in the head: learning rate, exploration, and a third rate (beta of .P, alpha of .S).
 ETA, GAMMA, THIRD = range(SCALARS, SCALARS + 3)
-#: The least probability by which an estimate is divided: only forced arms come near it.
-TINY = 1e-300
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -37,8 +37,8 @@ class UCB1(BanditLearner):
         The law of the next draw.
     t_ : int
         Rounds so far.
-    arms_, losses_ : ndarray of shape (T,)
-        Arms and their losses; only after `fit`.
+    arms_, losses_, propensities_ : ndarray of shape (T,)
+        Arms, their losses, and the probabilities they were drawn with; only after `fit`.
     static_regret_, dynamic_regret_ : float
         Regrets of the run; only after `fit`.
 
@@ -108,8 +108,8 @@ class SlidingWindowUCB(BanditLearner):
         The law of the next draw.
     t_ : int
         Rounds so far.
-    arms_, losses_ : ndarray of shape (T,)
-        Arms and their losses; only after `fit`.
+    arms_, losses_, propensities_ : ndarray of shape (T,)
+        Arms, their losses, and the probabilities they were drawn with; only after `fit`.
     static_regret_, dynamic_regret_ : float
         Regrets of the run; only after `fit`.
 
@@ -202,8 +202,8 @@ class DiscountedUCB(BanditLearner):
         The law of the next draw.
     t_ : int
         Rounds so far.
-    arms_, losses_ : ndarray of shape (T,)
-        Arms and their losses; only after `fit`.
+    arms_, losses_, propensities_ : ndarray of shape (T,)
+        Arms, their losses, and the probabilities they were drawn with; only after `fit`.
     static_regret_, dynamic_regret_ : float
         Regrets of the run; only after `fit`.
 
@@ -279,8 +279,8 @@ class EpsilonGreedy(BanditLearner):
         The law of the next draw.
     t_ : int
         Rounds so far.
-    arms_, losses_ : ndarray of shape (T,)
-        Arms and their losses; only after `fit`.
+    arms_, losses_, propensities_ : ndarray of shape (T,)
+        Arms, their losses, and the probabilities they were drawn with; only after `fit`.
     static_regret_, dynamic_regret_ : float
         Regrets of the run; only after `fit`.
 

@@ -12,7 +12,8 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from .dispatch import BLOCKS, CORRAL, LEARN, PROBABILITIES, THOMPSON
+from .detection_rules import detection_learn, detection_probabilities
+from .dispatch import BLOCKS, CORRAL, DETECTION, LEARN, PROBABILITIES, THOMPSON
 from .index_rules import thompson_arm
 from .master_rules import (
     blocks_arm,
@@ -38,8 +39,13 @@ __all__ = [
 Array = np.ndarray
 Tag = tuple[None, ...]
 
-LAWS = {**PROBABILITIES, CORRAL: corral_probabilities, BLOCKS: blocks_probabilities}
-LESSONS = {**LEARN, CORRAL: corral_learn, BLOCKS: blocks_learn}
+LAWS = {
+    **PROBABILITIES,
+    CORRAL: corral_probabilities,
+    BLOCKS: blocks_probabilities,
+    DETECTION: detection_probabilities,
+}
+LESSONS = {**LEARN, CORRAL: corral_learn, BLOCKS: blocks_learn, DETECTION: detection_learn}
 
 
 def tag_of(kind: int) -> Tag:
@@ -145,8 +151,12 @@ def play_table(
     marks: Array,
     cumulative: Array,
     arms: Array,
+    shares: Array,
 ) -> None:
-    """Play all rounds of a table; `arms` may be empty."""
+    """Play all rounds of a table.
+
+    `arms` and `shares`, the probabilities with which these were drawn, may be empty.
+    """
     total: Any = 0.0
     mark = 0
     for t in range(losses.shape[0]):
@@ -156,6 +166,8 @@ def play_table(
         total += loss
         if arms.size > 0:
             arms[t] = arm
+        if shares.size > 0:
+            shares[t] = p[arm]
         if t + 1 == marks[mark]:
             cumulative[mark] = total
             mark += 1
@@ -193,11 +205,12 @@ def play_hiding(
     least_sums: Array,
     arms: Array,
     table: Array,
+    shares: Array,
 ) -> None:
     """Play against the adversary who raises a dropped loss the round after it is found.
 
     `arm_sums` (n_marks, n_arms) and `least_sums` (n_marks,) take the losses of the fixed arms and
-    of the best sequence; `arms` and `table` may be empty.
+    of the best sequence; `arms`, `table` and `shares` may be empty.
     """
     row = np.empty(p.size)
     sums = np.zeros(p.size)
@@ -214,6 +227,8 @@ def play_hiding(
         sums += row
         if arms.size > 0:
             arms[t] = arm
+        if shares.size > 0:
+            shares[t] = p[arm]
         if table.size > 0:
             table[t] = row
         if loss == levels[2]:

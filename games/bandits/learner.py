@@ -11,12 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from equipoise.explanation import Explanation
 
-from .dispatch import SCALES
+from .dispatch import SCALES, THOMPSON
 from .environments import BanditEnvironment
 from .kernels import choose, learn, probabilities, replay, tag_of
 from .memory import HEAD, ROUND, new_memory
 from .reporting import Curves, curves_of, explain_learner
-from .runs import as_environment, benchmarks, run_adaptive, run_table, unit_table
+from .runs import NO_SHARES, as_environment, run_adaptive, run_table, unit_table
 from .streams import stream_of
 from .units import Units, units_of
 
@@ -34,7 +34,14 @@ CONSTRAINTS: dict[str, list[Any]] = {
 }
 HORIZON: dict[str, list[Any]] = {"horizon": [Interval(Integral, 1, None, closed="left"), None]}
 #: What only `fit` sets.
-RUN_ATTRIBUTES = ("arms_", "losses_", "static_regret_", "dynamic_regret_", "_curves")
+RUN_ATTRIBUTES = (
+    "arms_",
+    "losses_",
+    "propensities_",
+    "static_regret_",
+    "dynamic_regret_",
+    "_curves",
+)
 
 
 class BanditLearner(BaseEstimator):
@@ -111,7 +118,27 @@ class BanditLearner(BaseEstimator):
         self._has_law = True
         return arm
 
-    def update(self, arm: int, loss: float, weight: float = 1.0) -> None:
+    def _checked_loss(self, arm: int, loss: float) -> float:
+        """The loss in [0, 1], of an arm that exists; a learner that hadn't begun begins."""
+        if not hasattr(self, "_memory"):
+            self.reset()
+        if not isinstance(arm, int | np.integer):
+            raise TypeError(f"arm must be an integer, got {arm!r}")
+        if not 0 <= arm < self.n_arms:
+            raise IndexError(f"arm={arm}; allowed: 0 to {self.n_arms - 1}")
+        return self._units.one_to_unit(loss)
+
+    def _checked_law(self, law: ArrayLike, arm: int) -> Array:
+        p = np.array(law, dtype=float)
+        if p.shape != (self.n_arms,) or not (p >= 0).all() or abs(p.sum() - 1) > 1e-6:
+            raise ValueError(f"law={law!r:.80}; allowed: {self.n_arms} probabilities, of sum 1")
+        if p[arm] == 0:
+            raise ValueError(f"law: arm {arm} has probability 0, and was drawn")
+        return p
+
+    def update(
+        self, arm: int, loss: float, weight: float = 1.0, law: ArrayLike | None = None
+    ) -> None:
         """Take what the played arm lost (or earned), and learn.
 
         Parameters
@@ -123,27 +150,27 @@ class BanditLearner(BaseEstimator):
         weight : float, default=1.0
             Importance factor of a master; multiplies the estimate of the loss, in learners that
             have one.
+        law : array-like of shape (n_arms,), optional
+            For a loss that comes late, after other arms were drawn: `probabilities_` as it was when
+            this arm was drawn. None takes the law of the latest draw.
 
         Raises
         ------
         IndexError
             If there is no such arm.
         ValueError
-            If the loss isn't finite, or is out of range without `clip`.
+            If the loss isn't finite, or is out of range without `clip`; if `law` isn't one, or
+            gives the arm no probability.
         """
-        if not hasattr(self, "_memory"):
-            self.reset()
-        if not isinstance(arm, int | np.integer):
-            raise TypeError(f"arm must be an integer, got {arm!r}")
-        if not 0 <= arm < self.n_arms:
-            raise IndexError(f"arm={arm}; allowed: 0 to {self.n_arms - 1}")
+        unit = self._checked_loss(arm, loss)
         if not 0 < weight < np.inf:
             raise ValueError(f"weight={weight!r}; allowed: a positive number")
-        unit = self._units.one_to_unit(loss)
-        tag, params, memory, _, law = self._machine()
+        tag, params, memory, _, latest = self._machine()
+        p = latest if law is None else self._checked_law(law, arm)
         if not self._has_law:
-            probabilities(tag, params, memory, law)
-        learn(tag, params, memory, law, arm, unit, float(weight))
+            # Also where `law` is given: some kinds note in their memory what they learn by.
+            probabilities(tag, params, memory, latest)
+        learn(tag, params, memory, p, arm, unit, float(weight))
         self._has_law = False
 
     def partial_fit(self, arms: ArrayLike, losses: ArrayLike) -> Self:
@@ -197,7 +224,7 @@ class BanditLearner(BaseEstimator):
         Returns
         -------
         self
-            With `arms_`, `losses_`, `static_regret_` and `dynamic_regret_`.
+            With `arms_`, `losses_`, `propensities_`, `static_regret_` and `dynamic_regret_`.
 
         Raises
         ------
@@ -210,28 +237,31 @@ class BanditLearner(BaseEstimator):
         fresh = clone(self)
         units = units_of(fresh)
         marks = np.array([env.horizon])
+        shares = NO_SHARES if self._kind == THOMPSON else np.empty(env.horizon)
         if env.is_adaptive:
             seed = getattr(env, "random_state", None)
-            run = run_adaptive(fresh, env, units, marks, store=True, random_state=seed)
+            run = run_adaptive(fresh, env, units, marks, True, seed, shares)
             table, arms = run.table, run.arms
             env._table = units.from_unit(table)
         else:
             table = unit_table(env, units, None)
-            _, arms = run_table(fresh, table, units, marks, store_arms=True)
-        self._take_run(fresh, table, arms, units)
+            _, arms = run_table(fresh, table, units, marks, True, shares)
+        self._take_run(fresh, table, arms, shares, units)
         return self
 
-    def _take_run(self, fresh: "BanditLearner", table: Array, arms: Array, units: Units) -> None:
+    def _take_run(
+        self, fresh: "BanditLearner", table: Array, arms: Array, shares: Array, units: Units
+    ) -> None:
         played = table[np.arange(len(table)), arms]
-        arm_sums, least_sums = benchmarks(table, np.array([len(table)]))
-        total = played.sum()
         learned = {k: v for k, v in vars(fresh).items() if k not in self.get_params()}
         self.__dict__.update(learned)
         self.arms_ = arms
+        if shares.size:
+            self.propensities_ = shares
         self.losses_ = units.from_unit(played)
-        self.static_regret_ = float(units.span * (total - arm_sums[0].min()))
-        self.dynamic_regret_ = float(units.span * (total - least_sums[0]))
         self._curves: Curves = curves_of(table, arms, units.span)
+        self.static_regret_ = float(self._curves.static[-1])
+        self.dynamic_regret_ = float(self._curves.dynamic[-1])
 
     def predict(self) -> int:
         """Say which arm is most likely drawn next.

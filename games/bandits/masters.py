@@ -8,7 +8,8 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from .dispatch import BLOCKS, CORRAL, THOMPSON
+from .bases import check_base
+from .dispatch import BLOCKS, CORRAL
 from .exp3 import Exp3
 from .learner import CONSTRAINTS, HORIZON, BanditLearner
 from .master_rules import blocks_start, corral_start
@@ -37,8 +38,9 @@ class Corral(BanditLearner):
     n_switches : int, optional
         Number S of segments in which no loss changes; None takes 1.
     bases : list of learners, optional
-        Learners with the same arms, no masters and no ThompsonBeta; None takes `Exp3`, and
-        `TrackAndExplore` for S = 1, 4, 16, ... up to T / A segments.
+        Learners with the same arms and losses in [0, 1], no ThompsonBeta and none that holds
+        learners; None takes `Exp3`, and `TrackAndExplore` for S = 1, 4, 16, ... up to T / A
+        segments.
     learning_rate : float, optional
         Rate eta; None takes 1 / sqrt(S A T).
     mode : {"loss", "reward"}, default="loss"
@@ -58,8 +60,8 @@ class Corral(BanditLearner):
         Rounds so far.
     base_probabilities_ : ndarray of shape (n_bases,)
         How much each base is trusted.
-    arms_, losses_ : ndarray of shape (T,)
-        Arms and their losses; only after `fit`.
+    arms_, losses_, propensities_ : ndarray of shape (T,)
+        Arms, their losses, and the probabilities they were drawn with; only after `fit`.
     static_regret_, dynamic_regret_ : float
         Regrets of the run; only after `fit`.
 
@@ -110,14 +112,7 @@ class Corral(BanditLearner):
 
     def _check_more(self) -> None:
         for base in self.bases or []:
-            kind = getattr(base, "_kind", None)
-            if kind is None or kind in (THOMPSON, CORRAL, BLOCKS):
-                raise ValueError(
-                    f"bases holds a {type(base).__name__}; allowed: learners of this package "
-                    "but Corral, BanditOverBandit and ThompsonBeta"
-                )
-            if base.n_arms != self.n_arms:
-                raise ValueError(f"bases: {base!r} has another number of arms than {self.n_arms}")
+            check_base(base, self.n_arms, "bases")
         if self.bases is not None and not self.bases:
             raise ValueError("bases is empty; allowed: at least one learner")
 
@@ -186,8 +181,8 @@ class BanditOverBandit(BanditLearner):
         The law of the next draw.
     t_ : int
         Rounds so far.
-    arms_, losses_ : ndarray of shape (T,)
-        Arms and their losses; only after `fit`.
+    arms_, losses_, propensities_ : ndarray of shape (T,)
+        Arms, their losses, and the probabilities they were drawn with; only after `fit`.
     static_regret_, dynamic_regret_ : float
         Regrets of the run; only after `fit`.
 

@@ -16,6 +16,7 @@ __all__ = [
     "ROUND",
     "SCALARS",
     "SEEN",
+    "TINY",
     "arm_vector",
     "constants",
     "first_unseen",
@@ -30,7 +31,9 @@ Array = np.ndarray
 ROUND, GUESSED_HORIZON, GUESSED_SEGMENTS, CHANGES, SEEN = range(5)
 #: Where a kind's own numbers begin.
 SCALARS = 5
-HEAD = 12
+HEAD = 14
+#: The least probability by which an estimate is divided: only forced arms come near it.
+TINY = 1e-300
 
 
 def constants(horizon: int | None, n_segments: int | None, *more: float | None) -> Array:

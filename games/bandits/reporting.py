@@ -84,7 +84,8 @@ def explain_learner(learner: "BanditLearner") -> Explanation:
 
 def regret_lines(learner: "BanditLearner", curves: Curves) -> list[str]:
     """The regrets beside their scales, their bounds, and the arm that cost most."""
-    span, n_arms, T, S = learner._units.span, learner.n_arms, learner.t_, curves.n_segments
+    span, n_arms, S = learner._units.span, learner.n_arms, curves.n_segments
+    T = int(curves.rounds[-1])  # more rounds may have followed the fit
     lines = []
     bounds = learner._bounds(T, S)
     for kind, value, root in (

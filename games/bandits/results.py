@@ -86,8 +86,6 @@ class SimulationResult:
         result._tables = [table] if table is not None else []
         if table is None and stored:
             result._tables = [run.table for runs in by_learner for run, _ in runs]
-        if n_segments is None and stored:
-            n_segments = float(np.mean([count_switches(own) for own in result._tables]))
         result._n_segments = n_segments
         return result
 
@@ -108,10 +106,12 @@ class SimulationResult:
     @property
     def n_switches(self) -> float:
         if self._n_segments is None:
-            raise ValueError(
-                "the number of segments depends on the run here, and runs weren't kept: "
-                "simulate with store_arms=True"
-            )
+            if not self._tables:
+                raise ValueError(
+                    "the number of segments depends on the run here, and runs weren't kept: "
+                    "simulate with store_arms=True"
+                )
+            self._n_segments = float(np.mean([count_switches(own) for own in self._tables]))
         return self._n_segments
 
     def regret(self, kind: str = "static", S: int | None = None) -> Array:

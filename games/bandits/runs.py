@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from .adversaries import AdaptiveHideEnv
 from .environments import BanditEnvironment, ObliviousEnv
@@ -12,6 +13,7 @@ from .streams import stream_of
 from .units import Units
 
 __all__ = [
+    "NO_SHARES",
     "Run",
     "as_environment",
     "benchmarks",
@@ -23,6 +25,7 @@ __all__ = [
 
 Array = np.ndarray
 NO_ARMS = np.empty(0, dtype=np.int16)
+NO_SHARES = np.empty(0)
 
 
 class Run(NamedTuple):
@@ -49,24 +52,41 @@ def unit_table(env: BanditEnvironment, units: Units, random_state: Any) -> Array
     return np.ascontiguousarray(units.to_unit(env.realise(random_state)))
 
 
+@njit(cache=True, nogil=True)
 def benchmarks(table: Array, marks: Array) -> tuple[Array, Array]:
     """Sums of each arm's losses and of the least losses, up to each mark."""
-    ends = np.concatenate([[0], marks])
-    arm_sums = np.add.reduceat(table, ends[:-1], axis=0)[: len(marks)]
-    least_sums = np.add.reduceat(table.min(axis=1), ends[:-1])[: len(marks)]
-    return np.cumsum(arm_sums, axis=0), np.cumsum(least_sums)
+    n_arms = table.shape[1]
+    arm_sums, least_sums = np.empty((marks.size, n_arms)), np.empty(marks.size)
+    sums, least, start = np.zeros(n_arms), 0.0, 0
+    for k in range(marks.size):
+        for t in range(start, marks[k]):
+            lowest = table[t, 0]
+            for a in range(n_arms):
+                sums[a] += table[t, a]
+                lowest = min(lowest, table[t, a])
+            least += lowest
+        arm_sums[k], least_sums[k], start = sums, least, marks[k]
+    return arm_sums, least_sums
 
 
 def run_table(
-    learner: Any, table: Array, units: Units, marks: Array, store_arms: bool
+    learner: Any,
+    table: Array,
+    units: Units,
+    marks: Array,
+    store_arms: bool,
+    shares: Array = NO_SHARES,
 ) -> tuple[Array, Array]:
-    """Play a table of losses in [0, 1]: cumulative loss at the marks, and the arms."""
+    """Play a table of losses in [0, 1]: cumulative loss at the marks, and the arms.
+
+    `shares`, where it isn't empty, takes the probabilities with which a learner of ours drew.
+    """
     cumulative = np.zeros(len(marks))
     arms = np.empty(len(table), dtype=np.int16) if store_arms else NO_ARMS
     if is_compiled(learner):
         learner.reset()
         tag, params, memory, stream, law = learner._machine()
-        play_table(tag, params, memory, stream, law, table, marks, cumulative, arms)
+        play_table(tag, params, memory, stream, law, table, marks, cumulative, arms, shares)
         learner._forget_law()
         return cumulative, arms
     played = np.empty(len(table))
@@ -81,9 +101,15 @@ def run_table(
 
 
 def run_adaptive(
-    learner: Any, env: Any, units: Units, marks: Array, store: bool, random_state: Any
+    learner: Any,
+    env: Any,
+    units: Units,
+    marks: Array,
+    store: bool,
+    random_state: Any,
+    shares: Array = NO_SHARES,
 ) -> Run:
-    """Play against an adversary who sees the arms."""
+    """Play against an adversary who sees the arms; `shares` as in `run_table`."""
     shape = (env.horizon, env.n_arms)
     if units.rewards and isinstance(env, AdaptiveHideEnv):
         raise ValueError("AdaptiveHideEnv hands out losses, and mode='reward' was given")
@@ -115,6 +141,7 @@ def run_adaptive(
             run.least_sums,
             run.arms,
             run.table,
+            shares,
         )
         learner._forget_law()
         return run
@@ -127,6 +154,8 @@ def run_adaptive(
         row = session.losses(t, arms[:t])
         table[t] = units.to_unit(row)
         arms[t] = learner.select_arm()
+        if shares.size > 0:
+            shares[t] = learner._law[arms[t]]
         learner.update(int(arms[t]), row[arms[t]])
     arm_sums, least_sums = benchmarks(table, marks)
     cumulative = np.cumsum(table[np.arange(env.horizon), arms])[marks - 1]

@@ -6,19 +6,16 @@ that of child (r,): results don't depend on `n_jobs`, and learners are compared 
 
 import warnings
 from collections.abc import Mapping, Sequence
-from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, validate_params
+from sklearn.utils.parallel import Parallel, delayed
 from tqdm.auto import tqdm
-
-from equipoise.blocks import map_blocks
 
 from .environments import BanditEnvironment
 from .results import SimulationResult
@@ -119,15 +116,16 @@ def play_run(plan: Plan, r: int) -> list[tuple[Run, int]]:
 
 
 def play_all(plan: Plan, n_runs: int, n_jobs: int | None, verbose: bool) -> list[list]:
-    """All runs, a run a thread at a time: between these one may stop."""
+    """All runs; whoever stops them keeps those that are done."""
     done: list[list] = []
-    batch = effective_n_jobs(n_jobs)
+    runs = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
+        delayed(play_run)(plan, r) for r in range(n_runs)
+    )
     with tqdm(total=n_runs, disable=not verbose, unit="run") as bar:
         try:
-            for start in range(0, n_runs, batch):
-                block = range(start, min(n_runs, start + batch))
-                done += map_blocks(partial(play_run, plan), block, n_jobs)
-                bar.update(len(block))
+            for run in runs:
+                done.append(run)
+                bar.update()
         except KeyboardInterrupt:
             if not done:
                 raise
@@ -223,5 +221,5 @@ def simulate(
 
 
 def n_segments_of(env: BanditEnvironment) -> int | None:
-    """Segments of the world; None where they depend on the run."""
-    return None if env.is_adaptive else env.n_switches_
+    """Segments of a world whose runs share them; None where the tables tell."""
+    return env.n_switches_ if env.is_random and not env.is_adaptive else None

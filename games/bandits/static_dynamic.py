@@ -17,16 +17,23 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .dispatch import BLACKWELL
-from .learner import CONSTRAINTS, HORIZON, BanditLearner
-from .memory import CHANGES, GUESSED_SEGMENTS, constants
-from .static_dynamic_rules import DYNAMIC_REGRET, DYNAMIC_WEIGHT, EXPLORATION
+from .last_losses import LastLossLearner
+from .learner import CONSTRAINTS, HORIZON
+from .memory import GUESSED_SEGMENTS, constants
+from .static_dynamic_rules import (
+    BEST_SINCE,
+    DYNAMIC_REGRET,
+    DYNAMIC_WEIGHT,
+    EXPLORATION,
+    blackwell_observe,
+)
 
 __all__ = ["StaticDynamicBandit"]
 
 Array = np.ndarray
 
 
-class StaticDynamicBandit(BanditLearner):
+class StaticDynamicBandit(LastLossLearner):
     """Learn against a world that may stand still or jump, without being told which.
 
     Parameters
@@ -68,6 +75,11 @@ class StaticDynamicBandit(BanditLearner):
         Number of segments that the rates are made for.
     last_losses_ : ndarray of shape (A,)
         Last seen loss (or reward) of each arm; NaN where none was.
+    best_arm_ : int
+        The arm that is best by what was last seen of each, -1 where none was.
+    best_arm_since_ : int
+        The round, counted from 1, that made it the best one: while it stands still, no better arm
+        has been seen. 0 until each arm was seen.
     static_regret_estimate_ : ndarray of shape (A,)
         Unbiased estimate of the regret against each arm, after the first look at each.
     dynamic_regret_estimate_ : float
@@ -76,8 +88,8 @@ class StaticDynamicBandit(BanditLearner):
         Share f_D of the dynamic goal in the next draw.
     exploration_rate_ : float
         Probability gamma that the next draw is uniform.
-    arms_, losses_ : ndarray of shape (T,)
-        Arms and their losses; only after `fit`.
+    arms_, losses_, propensities_ : ndarray of shape (T,)
+        Arms, their losses, and the probabilities they were drawn with; only after `fit`.
     static_regret_, dynamic_regret_ : float
         Regrets of the run; only after `fit`.
 
@@ -99,7 +111,7 @@ class StaticDynamicBandit(BanditLearner):
 
     _kind: ClassVar[int] = BLACKWELL
     _n_vectors: ClassVar[int] = 2
-    _keeps_last_losses: ClassVar[bool] = True
+    _see = blackwell_observe
     _parameter_constraints: ClassVar[dict] = {
         **CONSTRAINTS,
         **HORIZON,
@@ -152,8 +164,13 @@ class StaticDynamicBandit(BanditLearner):
         return float(self._memory[place])
 
     @property
-    def n_changes_(self) -> int:
-        return int(self._head(CHANGES))
+    def best_arm_(self) -> int:
+        v = self._vector(2)
+        return -1 if np.isnan(v).all() else int(np.nanargmin(v))
+
+    @property
+    def best_arm_since_(self) -> int:
+        return int(self._head(BEST_SINCE))
 
     @property
     def switch_guess_(self) -> int:
@@ -188,6 +205,7 @@ class StaticDynamicBandit(BanditLearner):
             f"dynamic regret {self.dynamic_regret_estimate_:.4g}",
             f"{self.n_changes_ - 1} changes seen, each arm's counted for itself; "
             f"rates made for S = {self.switch_guess_}",
+            f"arm {self.best_arm_} is the best known since round {self.best_arm_since_}",
             f"the dynamic goal has weight {self.dynamic_weight_:.2f}; "
             f"{self.exploration_rate_:.2%} of the draws are uniform",
         ]

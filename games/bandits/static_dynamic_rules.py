@@ -19,28 +19,35 @@ from .memory import (
     GUESSED_HORIZON,
     GUESSED_SEGMENTS,
     HEAD,
+    ROUND,
     SCALARS,
     SEEN,
+    TINY,
     arm_vector,
     first_unseen,
+    lowest,
     record_round,
 )
 
 __all__ = [
+    "BEST",
+    "BEST_SINCE",
     "DYNAMIC_REGRET",
     "DYNAMIC_WEIGHT",
     "EXPLORATION",
     "blackwell_learn",
+    "blackwell_observe",
     "blackwell_probabilities",
     "blackwell_scales",
 ]
 
 Array = np.ndarray
 
-#: Places in the head: s_S, s_D, e0, e1, R_D, f_D and gamma.
+#: Places in the head: s_S, s_D, e0, e1, R_D, f_D and gamma; then m and the round it became so.
 STATIC_SCALE, DYNAMIC_SCALE, LEAST, MOST, DYNAMIC_REGRET, DYNAMIC_WEIGHT, EXPLORATION = range(
     SCALARS, SCALARS + 7
 )
+BEST, BEST_SINCE = SCALARS + 7, SCALARS + 8
 #: Places in `params`, after horizon and segments.
 CAP, C0, C1, EXPONENTIAL, TOLERANCE = range(2, 7)
 
@@ -56,27 +63,16 @@ def blackwell_scales(params: Array, memory: Array, n_arms: int) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def lowest_from(memory: Array, start: int, n_arms: int) -> int:
-    """The first arm with the least entry of the vector that begins at `start`."""
-    best = 0
-    for a in range(1, n_arms):
-        if memory[start + a] < memory[start + best]:
-            best = a
-    return best
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def blackwell_probabilities(params: Array, memory: Array, p: Array) -> None:
     """The law of the next draw; f_D and gamma are kept in the memory."""
     n_arms = p.size
-    v, R = HEAD + 2 * n_arms, HEAD + 3 * n_arms  # where the vectors begin: a view costs more
+    R = HEAD + 3 * n_arms  # where the vector begins: a view costs more
     if memory[SEEN] < n_arms:
         p[:] = 0.0
         p[first_unseen(arm_vector(memory, 2, n_arms))] = 1.0
         memory[DYNAMIC_WEIGHT], memory[EXPLORATION] = 1.0, 0.0
         return
     s_S, s_D = memory[STATIC_SCALE], memory[DYNAMIC_SCALE]
-    m = lowest_from(memory, v, n_arms)
     total = 0.0
     if params[EXPONENTIAL] == 0:
         for a in range(n_arms):
@@ -98,7 +94,41 @@ def blackwell_probabilities(params: Array, memory: Array, p: Array) -> None:
     share = (1 - gamma) * (1 - f_D) / total if total > 0 else 0.0
     for a in range(n_arms):
         p[a] = gamma / n_arms + share * p[a]
-    p[m] += (1 - gamma) * f_D
+    p[int(memory[BEST])] += (1 - gamma) * f_D
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def blackwell_see(params: Array, memory: Array, n_arms: int, arm: int, loss: float) -> bool:
+    """Know an arm's loss from now on; True where the guess of the segments was doubled."""
+    v = HEAD + 2 * n_arms
+    before, doubled = memory[v + arm], False
+    memory[v + arm] = loss
+    if np.isnan(before):
+        memory[SEEN] += 1
+    elif abs(loss - before) > params[TOLERANCE]:
+        memory[CHANGES] += 1
+        S = memory[GUESSED_SEGMENTS]
+        if params[1] == 0 and memory[CHANGES] > 2 * S and S * n_arms < memory[GUESSED_HORIZON]:
+            memory[GUESSED_SEGMENTS] = 2 * S
+            doubled = True
+    if memory[SEEN] < n_arms or loss == before:
+        return doubled
+    m = int(memory[BEST])
+    best = m
+    if arm == m or np.isnan(before):
+        best = lowest(memory[v : v + n_arms])
+    elif loss < memory[v + m] or (loss == memory[v + m] and arm < m):
+        best = arm
+    if best != m or np.isnan(before):
+        memory[BEST], memory[BEST_SINCE] = best, memory[ROUND]
+    return doubled
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def blackwell_observe(params: Array, memory: Array, n_arms: int, arm: int, loss: float) -> None:
+    """Take the loss of an arm that wasn't played: no round, no regret."""
+    if blackwell_see(params, memory, n_arms, arm, loss):
+        blackwell_scales(params, memory, n_arms)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -107,27 +137,18 @@ def blackwell_learn(
 ) -> None:
     """Take a loss that was drawn with probabilities p; scales change only for later rounds."""
     n_arms = p.size
-    v, R = HEAD + 2 * n_arms, HEAD + 3 * n_arms  # where the vectors begin: a view costs more
+    v, R = HEAD + 2 * n_arms, HEAD + 3 * n_arms
     doubled = record_round(params, memory, n_arms, arm, loss)
-    if memory[SEEN] < n_arms:
-        if np.isnan(memory[v + arm]):
-            memory[SEEN] += 1
-    else:
-        m = lowest_from(memory, v, n_arms)
+    if memory[SEEN] == n_arms:
+        m, share = int(memory[BEST]), max(p[arm], TINY)
         if arm != m:
             memory[DYNAMIC_REGRET] += weight * (loss - memory[v + m])
             if loss < memory[v + m]:
-                memory[DYNAMIC_REGRET] += weight * (memory[v + m] - loss) / p[arm]
+                memory[DYNAMIC_REGRET] += weight * (memory[v + m] - loss) / share
         surprise = loss - memory[v + arm]
         for a in range(n_arms):
             memory[R + a] += weight * (loss - memory[v + a])
-        memory[R + arm] -= weight * surprise / p[arm]
-        if abs(surprise) > params[TOLERANCE]:
-            memory[CHANGES] += 1
-            S = memory[GUESSED_SEGMENTS]
-            if params[1] == 0 and memory[CHANGES] > 2 * S and S * n_arms < memory[GUESSED_HORIZON]:
-                memory[GUESSED_SEGMENTS] = 2 * S
-                doubled = True
-    memory[v + arm] = loss
+        memory[R + arm] -= weight * surprise / share
+    doubled |= blackwell_see(params, memory, n_arms, arm, loss)
     if doubled:
         blackwell_scales(params, memory, n_arms)

@@ -67,6 +67,11 @@ class ThompsonBeta(BanditLearner):
     static_regret_, dynamic_regret_ : float
         Regrets of the run; only after `fit`.
 
+    Notes
+    -----
+    A draw takes many random numbers and computes no law: there are no `propensities_` after `fit`,
+    and `probabilities_` costs about a millisecond.
+
     References
     ----------
     .. [1] S. Agrawal, N. Goyal, "Near-optimal regret bounds for Thompson sampling", 2017.

@@ -5,19 +5,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from .dispatch import RESTART, SCALES, TRACK
-from .learner import CONSTRAINTS, HORIZON, BanditLearner
-from .memory import CHANGES, constants, new_memory
-from .tracking_rules import EXPLORATION
+from .last_losses import LastLossLearner
+from .learner import CONSTRAINTS, HORIZON
+from .memory import constants, new_memory
+from .tracking_rules import EXPLORATION, restart_see, track_see
 
 __all__ = ["RestartOnDetect", "TrackAndExplore"]
 
 Array = np.ndarray
 
 
-class TrackAndExplore(BanditLearner):
+class TrackAndExplore(LastLossLearner):
     """Play the arm of least last seen loss, and explore now and then.
 
     For losses without noise its expected dynamic regret is at most eps T + S A / eps + S A.
@@ -49,8 +49,8 @@ class TrackAndExplore(BanditLearner):
         Rounds so far.
     n_changes_ : int
         1 + changes seen.
-    arms_, losses_ : ndarray of shape (T,)
-        Arms and their losses; only after `fit`.
+    arms_, losses_, propensities_ : ndarray of shape (T,)
+        Arms, their losses, and the probabilities they were drawn with; only after `fit`.
     static_regret_, dynamic_regret_ : float
         Regrets of the run; only after `fit`.
 
@@ -69,7 +69,7 @@ class TrackAndExplore(BanditLearner):
     """
 
     _kind: ClassVar[int] = TRACK
-    _keeps_last_losses: ClassVar[bool] = True
+    _see = track_see
     _parameter_constraints: ClassVar[dict] = {
         **CONSTRAINTS,
         **HORIZON,
@@ -100,11 +100,6 @@ class TrackAndExplore(BanditLearner):
     def _params(self) -> Array:
         return constants(self.horizon, self.n_switches, self.exploration)
 
-    @property
-    def n_changes_(self) -> int:
-        check_is_fitted(self)
-        return int(self._memory[CHANGES])
-
     def _bounds(self, horizon: int, n_segments: int) -> dict[str, float]:
         eps = float(self._memory[EXPLORATION])
         if eps == 0 or (self.exploration is None and self.horizon is None):
@@ -113,7 +108,7 @@ class TrackAndExplore(BanditLearner):
         return {"dynamic": eps * horizon + jumps / eps + jumps}
 
 
-class RestartOnDetect(BanditLearner):
+class RestartOnDetect(LastLossLearner):
     """Play the best known arm, probe now and then, and start anew when something changed.
 
     Parameters
@@ -147,8 +142,8 @@ class RestartOnDetect(BanditLearner):
         Rounds so far.
     n_changes_ : int
         1 + changes seen.
-    arms_, losses_ : ndarray of shape (T,)
-        Arms and their losses; only after `fit`.
+    arms_, losses_, propensities_ : ndarray of shape (T,)
+        Arms, their losses, and the probabilities they were drawn with; only after `fit`.
     static_regret_, dynamic_regret_ : float
         Regrets of the run; only after `fit`.
 
@@ -167,7 +162,7 @@ class RestartOnDetect(BanditLearner):
     """
 
     _kind: ClassVar[int] = RESTART
-    _keeps_last_losses: ClassVar[bool] = True
+    _see = restart_see
     _parameter_constraints: ClassVar[dict] = {
         **CONSTRAINTS,
         **HORIZON,
@@ -202,11 +197,6 @@ class RestartOnDetect(BanditLearner):
         return constants(
             self.horizon, None, self.detection == "means", self.change_tol, self._window()
         )
-
-    @property
-    def n_changes_(self) -> int:
-        check_is_fitted(self)
-        return int(self._memory[CHANGES])
 
     def _check_more(self) -> None:
         if self.detection == "exact" and self.window is not None:

@@ -25,9 +25,11 @@ __all__ = [
     "restart_learn",
     "restart_probabilities",
     "restart_scales",
+    "restart_see",
     "track_learn",
     "track_probabilities",
     "track_scales",
+    "track_see",
 ]
 
 Array = np.ndarray
@@ -61,15 +63,21 @@ def track_probabilities(params: Array, memory: Array, p: Array) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def track_learn(
-    params: Array, memory: Array, p: Array, arm: int, loss: float, weight: float
-) -> None:
-    v = arm_vector(memory, 2, p.size)
+def track_see(params: Array, memory: Array, n_arms: int, arm: int, loss: float) -> None:
+    """Know an arm's loss from now on."""
+    v = arm_vector(memory, 2, n_arms)
     if np.isnan(v[arm]):
         memory[SEEN] += 1
     elif v[arm] != loss:
         memory[CHANGES] += 1
     v[arm] = loss
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def track_learn(
+    params: Array, memory: Array, p: Array, arm: int, loss: float, weight: float
+) -> None:
+    track_see(params, memory, p.size, arm, loss)
     if record_round(params, memory, p.size, arm, loss):
         track_scales(params, memory, p.size)
 
@@ -117,10 +125,8 @@ def means_differ(params: Array, memory: Array, n_arms: int, arm: int, loss: floa
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def restart_learn(
-    params: Array, memory: Array, p: Array, arm: int, loss: float, weight: float
-) -> None:
-    n_arms = p.size
+def restart_see(params: Array, memory: Array, n_arms: int, arm: int, loss: float) -> None:
+    """Know an arm's loss from now on; forget everything else where it shows a change."""
     known = arm_vector(memory, 2, n_arms)
     fresh = np.isnan(known[arm])
     if fresh:
@@ -130,7 +136,6 @@ def restart_learn(
     else:
         changed = not fresh and abs(loss - known[arm]) > params[TOLERANCE]
         known[arm] = loss
-    doubled = record_round(params, memory, n_arms, arm, loss)
     if changed:
         memory[CHANGES] += 1
         memory[RESTARTS] += 1
@@ -142,5 +147,13 @@ def restart_learn(
         else:
             known[arm] = loss
             memory[SEEN] = 1
-    if doubled or changed:
         restart_scales(params, memory, n_arms)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def restart_learn(
+    params: Array, memory: Array, p: Array, arm: int, loss: float, weight: float
+) -> None:
+    restart_see(params, memory, p.size, arm, loss)
+    if record_round(params, memory, p.size, arm, loss):
+        restart_scales(params, memory, p.size)

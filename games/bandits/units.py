@@ -39,6 +39,8 @@ class Units(NamedTuple):
             values = np.clip(values, self.low, self.high)
         if self.rewards:
             return (self.high - values) / self.span
+        if (self.low, self.high) == (0.0, 1.0):
+            return values
         return (values - self.low) / self.span
 
     def one_to_unit(self, value: Any) -> float:

@@ -17,6 +17,7 @@ from equipoise import games
 from equipoise.games import (
     BanditOverBandit,
     Corral,
+    DetectionAugmented,
     EpsilonGreedy,
     Exp3,
     Exp3PlusPlus,
@@ -29,6 +30,7 @@ from equipoise.games import (
     TrackAndExplore,
     TsallisINF,
 )
+from equipoise.games.bandits import detection_rules
 from equipoise.games.bandits.barrier_rules import log_barrier_weights, tsallis_weights
 from equipoise.games.bandits.master_rules import log_barrier_step
 from equipoise.testing import check_bandit_learner
@@ -37,6 +39,7 @@ T = 400
 RANDOM = {
     "BanditOverBandit": {"horizon": T},
     "Corral": {"horizon": T},
+    "DetectionAugmented": {"horizon": T},
     "EpsilonGreedy": {},
     "Exp3": {"horizon": T},
     "Exp3IX": {"horizon": T},
@@ -54,6 +57,7 @@ FIXED = {"DiscountedUCB": {"horizon": T}, "SlidingWindowUCB": {"horizon": T}, "U
 UNKNOWN_HORIZON = [
     "BanditOverBandit",
     "Corral",
+    "DetectionAugmented",
     "DiscountedUCB",
     "Exp3",
     "Exp3IX",
@@ -285,6 +289,282 @@ def test_unknown_horizon_keeps_estimates():
     # 4 A = 12 rounds: the guess doubles when round 12 (from 0) begins.
     assert learner.exploration_rate_ < before
     assert np.any(learner.static_regret_estimate_ != 0)
+
+
+@pytest.mark.parametrize("delay", [1, 2])
+def test_delayed_losses_keep_the_estimate_unbiased(delay):
+    """Each loss comes `delay` rounds late with the law of its draw; all arm paths, exactly."""
+    losses = np.array([[0.5, 0.2], [0.5, 0.2], [0.9, 0.2], [0.9, 0.6], [0.1, 0.6]])
+    fresh = StaticDynamicBandit(2, horizon=20).partial_fit([0, 1], [0.5, 0.2])
+    mean_estimate, expected = np.zeros(2), np.zeros(2)
+    stack = [(fresh, (), 1.0)]
+    while stack:
+        learner, drawn, chance = stack.pop()
+        t = len(drawn)
+        if t == 5:
+            for late in range(5 - delay, 5):
+                learner.update(drawn[late][0], losses[late, drawn[late][0]], law=drawn[late][1])
+            mean_estimate += chance * learner.static_regret_estimate_
+            played = losses[np.arange(5), [arm for arm, _ in drawn]]
+            expected += chance * (played.sum() - losses.sum(axis=0))
+            continue
+        law = learner.probabilities_
+        for arm in range(2):
+            twin = copy.deepcopy(learner)
+            now = (*drawn, (arm, law))
+            if t >= delay:
+                late, late_law = now[t - delay]
+                twin.update(late, losses[t - delay, late], law=late_law)
+            stack.append((twin, now, chance * law[arm]))
+    assert_allclose(mean_estimate, expected, atol=1e-10)
+
+
+@each
+def test_law_of_the_draw_is_the_default(name):
+    losses = jumps()[:60]
+    first, second = make(name), make(name)
+    for row in losses:
+        arm = first.select_arm()
+        assert second.select_arm() == arm
+        first.update(arm, row[arm])
+        second.update(arm, row[arm], law=second.probabilities_)
+    assert_allclose(second._memory, first._memory, rtol=1e-12)
+
+
+@pytest.mark.parametrize("law", [[0.5, 0.6, 0.0], [0.5, 0.5], [0.0, 0.5, 0.5], [np.nan, 0.5, 0.5]])
+def test_bad_laws(law):
+    learner = make("Exp3")
+    before = pickle.dumps(learner.reset())
+    with pytest.raises(ValueError, match="law"):
+        learner.update(0, 0.5, law=law)
+    assert pickle.dumps(learner) == before
+
+
+def test_observed_losses_are_known_for_free():
+    """Whoever sees all arms after each round knows the best one at once, and estimates exactly."""
+    losses = jumps(3, 200, 20)
+    learner = StaticDynamicBandit(3, horizon=200, random_state=0).partial_fit([0, 1, 2], losses[0])
+    for arm in range(3):
+        learner.observe(arm, losses[3, arm])
+    assert learner.t_ == 3
+    before = learner.n_changes_
+    regret = np.zeros(3)
+    for row in losses[3:]:
+        arm = learner.select_arm()
+        for other in range(3):  # what is revealed doesn't depend on the arm: before `update`
+            learner.observe(other, row[other])
+        learner.update(arm, row[arm])
+        regret += row[arm] - row
+        assert learner.best_arm_ == row.argmin()
+    assert_allclose(learner.static_regret_estimate_, regret, atol=1e-9)
+    assert learner.n_changes_ - before == np.count_nonzero(np.diff(losses[3:], axis=0))
+    assert learner.t_ == 200
+
+
+def test_observing_after_the_update_keeps_the_estimate_unbiased():
+    """The neighbour of the played arm is revealed: which one depends on the draw."""
+    losses = np.array([[0.5, 0.2, 0.4], [0.9, 0.2, 0.3], [0.1, 0.6, 0.3], [0.1, 0.5, 0.0]])
+    fresh = StaticDynamicBandit(3, horizon=20).partial_fit([0, 1, 2], losses[0])
+    mean_estimate, expected = np.zeros(3), np.zeros(3)
+    stack = [(fresh, 0, 1.0, np.zeros(3))]
+    while stack:
+        learner, t, chance, regret = stack.pop()
+        if t == 4:
+            mean_estimate += chance * learner.static_regret_estimate_
+            expected += chance * regret
+            continue
+        for arm, share in enumerate(learner.probabilities_):
+            twin, seen = copy.deepcopy(learner), (arm + 1) % 3
+            twin.update(arm, losses[t, arm])
+            twin.observe(seen, losses[t, seen])
+            stack.append((twin, t + 1, chance * share, regret + losses[t, arm] - losses[t]))
+    assert_allclose(mean_estimate, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["StaticDynamicBandit", "TrackAndExplore", "RestartOnDetect"])
+def test_observing_names_the_best_arm(name):
+    learner = make(name)
+    for arm, loss in enumerate([0.5, 0.3, 0.7]):
+        learner.observe(arm, loss)
+    assert learner.predict() == 1
+    assert learner.t_ == 0
+    assert learner.n_changes_ == 1
+    learner.observe(1, 0.3)
+    assert learner.n_changes_ == 1
+    learner.observe(1, 0.9)
+    assert learner.n_changes_ == 2
+    assert learner.predict() == 0
+    with pytest.raises(IndexError):
+        learner.observe(3, 0.5)
+    with pytest.raises(ValueError, match="loss_range"):
+        learner.observe(0, 1.5)
+
+
+def test_best_arm_says_since_when():
+    learner = StaticDynamicBandit(3, horizon=100, random_state=0)
+    learner.reset()
+    assert (learner.best_arm_, learner.best_arm_since_) == (-1, 0)
+    losses = jumps(3, 400, 40)
+    v, best, since = np.full(3, np.nan), None, 0
+    for t, row in enumerate(losses, 1):
+        arm = learner.select_arm()
+        learner.update(arm, row[arm])
+        v[arm] = row[arm]
+        if not np.isnan(v).any() and best != v.argmin():
+            best, since = v.argmin(), t
+        assert learner.best_arm_since_ == since
+        assert best is None or learner.best_arm_ == best
+    assert since > 40
+
+
+def test_forced_arms_without_probability_leave_no_nan():
+    learner = StaticDynamicBandit(2, horizon=100, c0=0.0, c1=0.0).partial_fit([0, 1], [0.2, 0.8])
+    assert learner.probabilities_.tolist() == [1, 0]
+    learner.update(1, 0.8)
+    assert np.isfinite(learner.static_regret_estimate_).all()
+    assert np.isfinite(learner.probabilities_).all()
+
+
+@each
+def test_propensities_are_those_of_the_draws(name):
+    losses = jumps()
+    learner = make(name).fit(losses)
+    if name == "ThompsonBeta":
+        assert not hasattr(learner, "propensities_")
+        return
+    twin, shares = make(name), []
+    for row in losses:
+        arm = twin.select_arm()
+        shares.append(twin.probabilities_[arm])
+        twin.update(arm, row[arm])
+    assert_array_equal(learner.propensities_, shares)
+    env = games.CallableAdversary(lambda t, history: losses[t], 3, T)
+    assert_array_equal(make(name).fit(env).propensities_, shares)
+    hiding = games.AdaptiveHideEnv(3, T, 10)
+    against = make(name).fit(hiding).propensities_
+    assert ((against > 0) & (against <= 1 + 1e-12)).all()
+
+
+def test_more_rounds_after_fit():
+    """The account of a fit stays that of the fit."""
+    learner = Exp3(3, horizon=T, random_state=0).fit(jumps())
+    line = next(line for line in learner.explain().summary if line.startswith("static"))
+    learner.partial_fit([0] * 50, [0.5] * 50)
+    assert line in learner.explain().summary
+
+
+# Change detection -----------------------------------------------------------------------------
+
+
+def likelihood_ratio(x, s):
+    """Twice-fitted against once-fitted Bernoulli log likelihood, from the definition."""
+
+    def fitted(part):
+        mean = part.mean()
+        logs = np.log([mean, 1 - mean], where=[mean > 0, mean < 1], out=np.zeros(2))
+        return part.sum() * logs[0] + (len(part) - part.sum()) * logs[1]
+
+    return fitted(x[:s]) + fitted(x[s:]) - fitted(x)
+
+
+def kept_splits(n):
+    """Multiples of 2^j among the newest 16 of their level."""
+    return {
+        q << j
+        for j in range(n.bit_length())
+        for q in range(max(1, (n >> j) - 15), (n >> j) + 1)
+        if q << j < n
+    }
+
+
+def kept_sums(x):
+    """What the detector would have kept of these samples."""
+    kept, sums = np.zeros(detection_rules.SUMS_PER_ARM), np.cumsum(x)
+    for n in range(1, len(x) + 1):
+        for j in range(40):
+            if n % 2**j == 0:
+                kept[16 * j + (n >> j) % 16] = sums[n - 1]
+    return kept
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(2, 300),
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.booleans(),
+    st.integers(0, 10**6),
+)
+def test_detector_is_the_likelihood_ratio(n, before, after, place, binary, seed):
+    rng = np.random.RandomState(seed)
+    mean = np.where(np.arange(n) < place * n, before, after)
+    x = (rng.uniform(size=n) < mean).astype(float) if binary else rng.uniform(size=n) * mean
+    largest = max(likelihood_ratio(x, s) for s in kept_splits(n))
+    kept = kept_sums(x)
+    for threshold in (0.9 * largest, 1.1 * largest):
+        if threshold > 1e-9:
+            assert detection_rules.shows_change(kept, n, x.sum(), threshold) == (
+                largest > threshold
+            )
+
+
+def test_splits_are_dense():
+    """Every split has a kept one near: n - s is met within an eighth."""
+    for n in (5, 17, 100, 1000, 54_321):
+        kept = np.array(sorted(n - s for s in kept_splits(n)))
+        lags = np.arange(1, n)
+        nearest = kept[np.clip(np.searchsorted(kept, lags), 0, len(kept) - 1)]
+        below = kept[np.clip(np.searchsorted(kept, lags, side="right") - 1, 0, None)]
+        miss = np.minimum(np.abs(nearest - lags), np.abs(below - lags))
+        assert (miss <= lags / 8).all()
+
+
+def test_detection_is_a_restarted_base():
+    """Against the loop in Python: law, alarms, restarts, and the base's own learning."""
+    A, T = 2, 800
+    losses = np.repeat([[0.1, 0.6], [0.9, 0.4]], 400, axis=0)
+    losses = (np.random.RandomState(0).uniform(size=losses.shape) < losses).astype(float)
+    learner = DetectionAugmented(A, horizon=T, base=TsallisINF(A), random_state=0)
+    base, samples, restarts = TsallisINF(A).reset(), [[], []], 0
+    for t, row in enumerate(losses):
+        arm = learner.select_arm()
+        eps = min(0.5, np.sqrt((restarts + 1) * A * np.log(T) / T))
+        law = (1 - eps) * base.probabilities_ + eps / A
+        assert_allclose(learner.probabilities_, law, atol=1e-12)
+        learner.update(arm, row[arm])
+        base.update(arm, row[arm], law=law)
+        samples[arm].append(row[arm])
+        n, x = len(samples[arm]), np.array(samples[arm])
+        ratio = max((likelihood_ratio(x, s) for s in kept_splits(n)), default=0.0)
+        if ratio > np.log(n**1.5 * np.sqrt(T)):
+            restarts, samples = restarts + 1, [[], []]
+            base.reset()
+            assert learner.latest_change_ == t + 1
+        assert learner.n_changes_ == restarts + 1
+    assert restarts >= 1
+
+
+def test_detection_follows_noise_that_jumps():
+    rng = np.random.RandomState(0)
+    env = games.StochasticSwitchingEnv(rng.uniform(0.1, 0.9, size=(6, 3)), [3000] * 6)
+    learners = [DetectionAugmented(3, horizon=18_000), games.UCB1(3, confidence=0.5)]
+    result = games.simulate(learners, env, n_runs=4, random_state=0)
+    ours, base = result.cum_loss[:, :, -1].mean(axis=1)
+    best = (env.means.min(axis=1) * 3000).sum()
+    assert ours - best < 0.4 * (base - best)
+    assert "restarts" in str(clone(learners[0]).fit(env).explain())
+
+
+def test_detection_stays_calm_without_changes():
+    """The tolerated chance is 1 / sqrt(T) an arm; twenty runs without an alarm."""
+    env = games.StochasticSwitchingEnv([[0.4, 0.5, 0.6]], [4000])
+    for seed in range(20):
+        table = env.realise(seed)
+        learner = DetectionAugmented(3, horizon=4000, random_state=seed).fit(table)
+        assert learner.n_changes_ == 1
+    sure = DetectionAugmented(2, delta=0.9, exploration=0.3, random_state=0).reset()
+    assert_allclose(sure.probabilities_, [0.85, 0.15])
 
 
 # Baselines ------------------------------------------------------------------------------------
@@ -739,6 +1019,12 @@ def test_clip_warns():
         (lambda: RestartOnDetect(2, window=5).reset(), "detection='means'"),
         (lambda: Corral(2, bases=[ThompsonBeta(2)]).reset(), "ThompsonBeta"),
         (lambda: Corral(2, bases=[Exp3(3)]).reset(), "number of arms"),
+        (lambda: Corral(2, bases=[Exp3(2, mode="reward")]).reset(), "mode='loss'"),
+        (lambda: DetectionAugmented(2, base=Exp3(3)).reset(), "number of arms"),
+        (lambda: DetectionAugmented(2, base=Corral(2)).reset(), "hold learners"),
+        (lambda: DetectionAugmented(2, base=Exp3(2, loss_range=(0, 2))).reset(), "loss_range"),
+        (lambda: DetectionAugmented(2, base="ucb").reset(), "base"),
+        (lambda: DetectionAugmented(2, delta=1.0).reset(), "delta"),
         (lambda: Corral(2, bases=[]).reset(), "empty"),
         (lambda: Exp3(2).fit(np.zeros((5, 3))), "env has 3 arms"),
         (lambda: Exp3(2).fit([[0.5, np.inf]]), "finite"),
