@@ -19,6 +19,7 @@ from sklearn.base import clone
 from equipoise.plotting import COLORS, new_axes
 
 from .choices import LINEAR_DECODERS
+from .pure_pixels import principal_axes
 from .report import COLLAPSED_KL
 
 if TYPE_CHECKING:
@@ -38,14 +39,18 @@ def check_ratios(ratios: npt.ArrayLike) -> np.ndarray:
     return grid
 
 
-def moved_apart(W: np.ndarray, X: np.ndarray, decoder: str) -> np.ndarray:
-    """Endmembers (K, D), perturbed along the leading directions of the rows X."""
-    K = len(W)
-    Y = X - X.mean(axis=0)
-    _, _, axes = np.linalg.svd(Y, full_matrices=False)
+def perturbation(X: np.ndarray, K: int) -> np.ndarray:
+    """What moves K endmembers apart (K, D): along the leading directions of the rows X."""
+    _, axes, _ = principal_axes(X, np.ones(len(X)))
     axes = axes[: min(K - 1, len(axes))]
     tangent = np.linalg.qr(np.column_stack([np.ones(K), np.eye(K)]))[0][:, 1 : 1 + len(axes)]
-    moved = W + PERTURBATION * np.sqrt(K) * Y.std() * tangent @ axes
+    deviation = np.sqrt(X.var(axis=0).mean())
+    return PERTURBATION * np.sqrt(K) * deviation * tangent @ axes
+
+
+def moved_apart(W: np.ndarray, push: np.ndarray, decoder: str) -> np.ndarray:
+    """Endmembers (K, D) after the push, inside the decoder's bounds."""
+    moved = W + push
     if decoder in ("nonnegative", "box"):
         return np.clip(moved, 0.0, 1.0 if decoder == "box" else np.inf)
     return moved
@@ -138,8 +143,9 @@ def collapse_path(
     if direction in ("down", "both"):
         dense = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
         W = np.tile(dense.mean(axis=0), (est.n_components, 1))
+        push = perturbation(dense, est.n_components)
         for ratio in grid[::-1]:
-            start = moved_apart(W, dense, est.decoder)
+            start = moved_apart(W, push, est.decoder)
             model = clone(est).set_params(
                 solver="vem", warm_start=False, init=start, beta_ratio=float(ratio)
             )

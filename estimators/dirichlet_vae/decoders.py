@@ -13,6 +13,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial import ConvexHull, QhullError
 
 from .abundances import fcls_rows
+from .pure_pixels import principal_axes
 
 __all__ = ["HullDecoder", "bounded_update", "hull_candidates", "least_squares_update"]
 
@@ -93,8 +94,7 @@ def hull_candidates(Y: np.ndarray, n_components: int) -> np.ndarray:
     width = min(n_components - 1, Y.shape[1])
     rows = np.arange(n)
     if width <= 5:
-        _, _, axes = np.linalg.svd(Y.T @ Y)
-        scores = Y @ axes[:width].T
+        scores = Y @ principal_axes(Y, np.ones(n))[1][:width].T
         if width == 1:
             return np.array([scores.argmin(), scores.argmax()])
         try:

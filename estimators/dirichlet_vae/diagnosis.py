@@ -13,7 +13,7 @@ from .choices import resolve_noise
 from .inference import infer, information_of, report_on, spectrum_of
 from .report import CollapseReport
 from .spectrum import data_spectrum
-from .threshold import KINDS, check_rows, collapse_threshold, threshold_of
+from .threshold import KINDS, check_rows, check_weights, collapse_threshold, threshold_of
 
 __all__ = ["DiagnosisMixin"]
 
@@ -32,7 +32,11 @@ class DiagnosisMixin:
     _check_X: Callable[..., np.ndarray]
 
     def collapse_threshold(
-        self, X: npt.ArrayLike | None = None, kind: str = "local"
+        self,
+        X: npt.ArrayLike | None = None,
+        kind: str = "local",
+        *,
+        sample_weight: npt.ArrayLike | None = None,
     ) -> float | np.ndarray:
         """The beta at which the code collapses; with X also before any fit.
 
@@ -42,16 +46,25 @@ class DiagnosisMixin:
             Data to take it from; None takes the training data.
         kind : {"local", "flexible", "certificate", "spectrum"}, default="local"
             As for `equipoise.estimators.collapse_threshold`.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows of X.
 
         Returns
         -------
         float or ndarray of shape (min(n_components - 1, n_features),)
             The threshold, or those of all directions.
+
+        Raises
+        ------
+        ValueError
+            As the function; or if there are weights without X.
         """
         if kind not in KINDS:
             raise ValueError(f"kind={kind!r} is not allowed; allowed: {list(KINDS)}")
         if X is None:
             check_is_fitted(self)
+            if sample_weight is not None:
+                raise ValueError("sample_weight is for rows X, but X=None takes the training data")
             return threshold_of(
                 spectrum_of(self),
                 self._family,
@@ -61,7 +74,9 @@ class DiagnosisMixin:
             )
         noise: Any = self.noise_variance
         if noise == "auto":
-            spectrum = data_spectrum(check_rows(X), self.n_components)
+            rows = check_rows(X)
+            weight = check_weights(sample_weight, rows)
+            spectrum = data_spectrum(rows, self.n_components, weight)
             noise = resolve_noise(noise, self.n_components, spectrum)
         return collapse_threshold(
             X,
@@ -69,6 +84,7 @@ class DiagnosisMixin:
             concentration=self.concentration,
             noise_variance=noise,
             kind=kind,
+            sample_weight=sample_weight,
             posterior=self.posterior,
         )
 

@@ -81,7 +81,8 @@ class DirichletBetaVAE(CodingMixin, DiagnosisMixin, BaseEstimator):
         Where endmembers start; "auto": "vca" for "nonnegative" and "box", else "data". An array has
         shape (n_components, n_features).
     n_init : int, default=1
-        Starts of variational EM; the lowest objective wins.
+        Starts, each with its own seed; the lowest objective wins. `warm_start`, `partial_fit`, and
+        variational EM from an array have one.
     max_iter : int, default=500
         Iterations of variational EM, or epochs.
     batch_size : int, default=256
@@ -93,7 +94,9 @@ class DirichletBetaVAE(CodingMixin, DiagnosisMixin, BaseEstimator):
     beta_warmup : float, default=0.0
         Share of the epochs over which beta rises from 0.
     early_stopping : bool, default=False
-        Stop when the loss of held-out rows no longer falls.
+        Stop when the loss of held-out rows no longer falls. Near the threshold it rests first, on
+        the plateau around the collapsed state: have patience there (`n_iter_no_change`), or none of
+        this.
     validation_fraction : float, default=0.1
         Share of the rows held out.
     n_iter_no_change : int, default=20

@@ -63,10 +63,9 @@ def dirichlet_kl(g: npt.ArrayLike, a: npt.ArrayLike) -> np.ndarray | float:
 
 def marginal_kl(g: np.ndarray, a: np.ndarray) -> np.ndarray:
     """Divergence of each component's marginal Beta law, (n, K); it doesn't depend on the order."""
-    pairs = [
-        np.stack(np.broadcast_arrays(part, part.sum(axis=-1, keepdims=True) - part), axis=-1)
-        for part in (g, np.broadcast_to(a, g.shape))
-    ]
+    # Sums of the others, not the total less one's own: that would lose the tiny ones.
+    others = 1.0 - np.eye(g.shape[-1])
+    pairs = [np.stack([part, part @ others], axis=-1) for part in (g, np.broadcast_to(a, g.shape))]
     return np.asarray(dirichlet_kl(*pairs))
 
 

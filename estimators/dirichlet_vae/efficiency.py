@@ -10,7 +10,6 @@ from numbers import Integral
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import eigh, null_space
 from scipy.special import polygamma
 
 __all__ = [
@@ -24,7 +23,8 @@ __all__ = [
 def scaled_trigamma(alpha: npt.ArrayLike) -> np.ndarray:
     """alpha^2 psi'(alpha) = 1 + alpha^2 psi'(alpha + 1), finite for every alpha > 0."""
     alpha = np.asarray(alpha, dtype=np.float64)
-    return 1.0 + alpha**2 * polygamma(1, alpha + 1.0)
+    # Multiplied one by one: the square of a large concentration overflows.
+    return 1.0 + alpha * (alpha * polygamma(1, alpha + 1.0))
 
 
 def check_n_components(K: object, name: str = "n_components") -> int:
@@ -84,6 +84,24 @@ def check_concentration(concentration: npt.ArrayLike, K: int) -> np.ndarray:
     return np.full(K, float(a)) if a.ndim == 0 else a.copy()
 
 
+def inverse_trigamma_gap(a: np.ndarray, largest: int) -> float:
+    """(f(a_0) - sum_k f(a_k)) / a_0^2 for f = 1 / psi': what F's rank-one part leaves, > 0.
+
+    f(a_0) - f(a_p) of the largest a_p is the integral of f' over the sum of the others, so that
+    concentrations far smaller than a_p aren't lost in a_0.
+    """
+    a0 = a.sum()
+    rest = np.delete(a, largest)
+    share = rest / a0
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    x = a[largest] + rest.sum() * (nodes + 1) / 2
+    t = scaled_trigamma(x)
+    slope = (2.0 - x * (x * (x * polygamma(2, x + 1.0)))) / t / t * (x / a0)
+    gap = share.sum() * (weights @ slope) / 2 - (share**2 / scaled_trigamma(rest)).sum()
+    # Beyond 1e15 rounding swallows it; its share of the answer is then below rounding too.
+    return max(float(gap), np.finfo(float).eps / a0 * (a[largest] > 1))
+
+
 def prior_efficiencies(a: np.ndarray) -> np.ndarray:
     """kappa_1 >= ... >= kappa_{K-1} of the prior Dir(a); all equal rho where `a` is symmetric.
 
@@ -102,10 +120,15 @@ def prior_efficiencies(a: np.ndarray) -> np.ndarray:
         return np.full(K - 1, dirichlet_efficiency(K, float(a[0])))
     a0 = a.sum()
     m = a / a0
-    # With L = diag(a) (F in log g): L J^T and L F L stay finite for tiny concentrations.
-    slopes = np.diag(m) - np.outer(m, m)
-    fisher = np.diag(scaled_trigamma(a)) - np.outer(m, m) * scaled_trigamma(a0)
-    C0 = slopes / (a0 + 1)
-    T = null_space(np.ones((1, K)))
-    explained = T.T @ slopes @ np.linalg.solve(fisher, slopes) @ T
-    return eigh(explained, T.T @ C0 @ T, eigvals_only=True)[::-1]
+    # In log g, F = diag(t) - t_0 m m^T and J = D^1/2 B B^T D^1/2 = (a_0 + 1) C_0, with D = diag(m)
+    # and B an orthonormal basis of the complement of sqrt(m): kappa are the eigenvalues of
+    # (a_0 + 1) B^T D^1/2 F^-1 D^1/2 B, whose entries are small where m is, and never overflow.
+    t = scaled_trigamma(a)
+    s = np.sqrt(m)
+    largest = int(m.argmax())
+    w = s + (np.arange(K) == largest)
+    B = np.delete(np.eye(K) - np.outer(w, w) / (1 + s[largest]), largest, axis=1)
+    B[largest] = -np.delete(s, largest)  # Householder's reflection, exact in its tiny entries
+    along = np.sqrt(a0 + 1) * (B.T @ (m * s / t)) / np.sqrt(inverse_trigamma_gap(a, largest))
+    explained = (B.T * ((a0 + 1) * (m / t))) @ B + np.outer(along, along)
+    return np.maximum(np.linalg.eigvalsh(explained)[::-1], 0.0)

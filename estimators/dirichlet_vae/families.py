@@ -16,7 +16,7 @@ eigenvalues of (J H^-1 J^T, C). J = Cov(z, score), by scrambled Sobol points.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh, null_space
+from scipy.linalg import eigh
 from scipy.optimize import brentq
 from scipy.special import gammaln, ndtri, polygamma, psi
 from scipy.stats import qmc
@@ -28,6 +28,9 @@ __all__ = ["FAMILIES", "FamilyFacts", "family_facts", "softmax_normal_prior", "w
 FAMILIES = ("dirichlet", "softmax_normal", "weibull")
 #: 2^POINTS Sobol points for the efficiencies; fewer where that is more than 2^NUMBERS numbers.
 POINTS, NUMBERS = 17, 21
+#: How many of them must carry a component's variance (its squared mean square over its mean fourth
+#: power), so that its estimate holds.
+LEAST_POINTS = 20
 
 
 class FamilyFacts(NamedTuple):
@@ -60,7 +63,7 @@ def weibull_prior(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         rise = psi(1 + t) + np.euler_gamma if t > 1e-4 else np.pi**2 / 6 * t - 1.2020569 * t * t
         return log_a + log_t + float(np.log(rise))
 
-    log_t = np.array([brentq(excess, -40.0, 700.0, args=(x,), xtol=1e-13) for x in np.log(a)])
+    log_t = np.array([brentq(excess, -400.0, 700.0, args=(x,), xtol=1e-13) for x in np.log(a)])
     t = np.exp(log_t)
     # E log w = ln a - lnGamma(1 + t) - gamma t.
     spread = gammaln(1 + t) + np.euler_gamma * t
@@ -79,14 +82,25 @@ def generalised_efficiencies(
     code: np.ndarray, scores: np.ndarray, inverse_hessian: np.ndarray
 ) -> np.ndarray:
     """kappa (K - 1,) of a code (n, K) with sums that are constant, from scores (n, 2 K)."""
-    n, K = code.shape
-    # The scale of a code doesn't matter, but its square must not overflow.
-    centred = (code - code.mean(axis=0)) / np.abs(code).max()
+    n = len(code)
+    # The sums are constant: all coordinates but the largest one are a basis. Their scales don't
+    # matter, so each is taken in its own.
+    kept = np.delete(code, int(np.abs(code.mean(axis=0)).argmax()), axis=1)
+    size = np.abs(kept).max(axis=0)
+    centred = kept / np.where(size > 0, size, 1.0)
+    centred -= centred.mean(axis=0)
+    variance = (centred**2).mean(axis=0)
+    seen = n * variance**2 / np.maximum((centred**4).mean(axis=0), np.finfo(float).tiny)
+    centred /= np.sqrt(np.maximum(variance, np.finfo(float).tiny))
     J = centred.T @ scores / n
     C = centred.T @ centred / n
-    T = null_space(np.ones((1, K)))
-    explained = T.T @ (J * inverse_hessian) @ J.T @ T
-    return eigh(explained, T.T @ C @ T, eigvals_only=True)[::-1]
+    if seen.min() < LEAST_POINTS or np.linalg.eigvalsh(C)[0] < 1e-12:
+        raise ValueError(
+            "concentration is too unequal or too large for the thresholds of this posterior, which "
+            f"are means over {n} points: some component varies at fewer than {LEAST_POINTS} of "
+            "them; allowed: concentrations nearer to each other, or posterior='dirichlet'"
+        )
+    return eigh((J * inverse_hessian) @ J.T, C, eigvals_only=True)[::-1]
 
 
 def softmax_rows(log_w: np.ndarray) -> np.ndarray:
@@ -112,7 +126,8 @@ def family_facts(posterior: str, a: np.ndarray) -> FamilyFacts:
     """
     K, a0 = len(a), a.sum()
     m = a / a0
-    dirichlet_variance = float((1 - m @ m) / (a0 + 1) / (K - 1))
+    # 1 - m.m without cancellation.
+    dirichlet_variance = float(m @ (1.0 - np.eye(K)) @ m / (a0 + 1) / (K - 1))
     if posterior == "dirichlet":
         kappa = prior_efficiencies(a)
         return FamilyFacts(kappa, 1.0, 1.0, dirichlet_variance, 0.0, True)

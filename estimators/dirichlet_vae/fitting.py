@@ -157,6 +157,8 @@ def fit_model(model: "DirichletBetaVAE", X: Any, sample_weight: Any, epochs: int
             f"n_components={K} differs from the {len(model.concentration_)} of the fit that is "
             "continued"
         )
+    if goes_on:  # with the prior that the net has
+        a = model.concentration_
     # A row of weight zero is no row: it must not be drawn as a start or span the hull.
     positive = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
     used = X if len(positive) == len(X) else X[positive]
@@ -180,7 +182,7 @@ def fit_model(model: "DirichletBetaVAE", X: Any, sample_weight: Any, epochs: int
         else choices.thresholds_of(model.decoder, spectrum, family, threshold_noise)
     )
     beta = model.beta_ if goes_on else choices.resolve_beta(model, beta_c, ceiling)
-    if not (goes_on and streaming):
+    if not goes_on:
         model._random = check_random_state(model.random_state)
     else:  # the draws of partial_fit go on where they were
         model._random = copy.deepcopy(model._random)
@@ -199,7 +201,9 @@ def fit_model(model: "DirichletBetaVAE", X: Any, sample_weight: Any, epochs: int
     else:
         from .amortised import fit_adam
 
-        learned = fit_adam(model, problem, warm, epochs)
+        n_starts = 1 if warm or streaming else model.n_init
+        runs = (fit_adam(model, problem, warm, epochs) for _ in range(n_starts))
+        learned = min(runs, key=lambda run: run["loss_curve_"][-1])
     for name in ("net_", "components_", "archetype_weights_"):
         model.__dict__.pop(name, None)
     candidates = learned.pop("candidates_", None)

@@ -25,6 +25,9 @@ __all__ = [
     "SimplexMLPDecoder",
 ]
 
+#: Logarithm of the least noise variance that is believed, as a share of the data's variance.
+LOG_NOISE_FLOOR = float(np.log(1e-6))
+
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "relu": nn.ReLU,
     "tanh": nn.Tanh,
@@ -287,6 +290,7 @@ class DirichletVAE(nn.Module):
         log_noise = torch.tensor(float(np.log(noise_variance)), dtype=torch.float64)
         self.log_noise = nn.Parameter(log_noise, requires_grad=learn_noise)
         self.beta = beta
+        self.warmth = 1.0  # what share of beta training uses now
         self.n_mc, self.analytic = n_mc, analytic
 
     def posterior_parameters(self, Y: torch.Tensor) -> torch.Tensor:
@@ -347,15 +351,18 @@ class DirichletVAE(nn.Module):
     def loss(
         self, error: torch.Tensor, kl: torch.Tensor, weight: torch.Tensor, n_features: int
     ) -> torch.Tensor:
-        """L_beta in nats per row, averaged with weights."""
+        """L_beta in nats per row, averaged with weights; in training beta may be warming up."""
         noise = self.log_noise.to(error.dtype)
         rows = error / (2 * noise.exp()) + n_features / 2 * (np.log(2 * np.pi) + noise)
-        rows = rows + self.beta * kl
+        rows = rows + self.beta * (self.warmth if self.training else 1.0) * kl
         weight = weight.to(rows.dtype)
         return (weight * rows).sum() / weight.sum().clamp_min(torch.finfo(rows.dtype).tiny)
 
     def project(self) -> None:
-        """Put the decoder back into its set after an optimiser step."""
+        """Put decoder and noise back into their sets after an optimiser step."""
+        if self.log_noise.requires_grad:
+            with torch.no_grad():
+                self.log_noise.clamp_(min=LOG_NOISE_FLOOR)
         if hasattr(self.decoder, "project"):
             self.decoder.project()
 

@@ -111,11 +111,13 @@ class DirichletPosterior(nn.Module):
     def linear_squared_error(
         self, Y: torch.Tensor, V: torch.Tensor, log_g: torch.Tensor
     ) -> torch.Tensor:
-        """E||y - V z||^2 (n,) in closed form."""
-        mean = self.mean(log_g) @ V.T
-        spread = self.mean(log_g) @ (V**2).sum(dim=0) - (mean**2).sum(dim=1)
+        """E||y - V z||^2 (n,) in closed form, through V^T V and V^T y: no (n, D) array is made."""
+        m = self.mean(log_g)
+        G = V.T @ V
+        square = ((m @ G) * m).sum(dim=1)
         shrink = torch.sigmoid(-torch.logsumexp(log_g, dim=1))
-        return ((Y - mean) ** 2).sum(dim=1) + spread * shrink
+        error = (Y * Y).sum(dim=1) - 2 * ((Y @ V) * m).sum(dim=1) + square
+        return error + (m @ G.diagonal() - square) * shrink
 
     def log_moments(self, log_g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Mean and variance (n, K) of independent log w whose differences are those of log z."""

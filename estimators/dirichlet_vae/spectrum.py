@@ -86,21 +86,33 @@ def data_spectrum(
     share = None if sample_weight is None else sample_weight / sample_weight.sum()
     mean = X.mean(axis=0) if share is None else share @ X
     n_values = min(n_values, n, D)
-    if min(n, D) > EXACT_SIDE:
+    exact = min(n, D) <= EXACT_SIDE
+    if exact:
+        S = weighted_covariance(X, mean, share) if D <= n else gram(X, mean, share)
+        total = float(np.trace(S))
+    else:
         weight = np.full(n, 1 / n) if share is None else share
         total = sum(
             float(weight[rows] @ ((X[rows] - mean) ** 2).sum(axis=1))
             for rows in iter_blocks(n, 16 * D, working_memory=16)
         )
-        values = randomised_eigenvalues(X, mean, share, n_values)
-    else:
-        S = weighted_covariance(X, mean, share) if D <= n else gram(X, mean, share)
-        total = float(np.trace(S))
+    if not np.isfinite(total):
+        raise ValueError(
+            f"X has entries up to {np.abs(X).max():.3g}, whose squares overflow; scale X down"
+        )
+    if exact:
         side = len(S)
         values = eigh(S, eigvals_only=True, subset_by_index=[side - n_values, side - 1])[::-1]
+    else:
+        values = randomised_eigenvalues(X, mean, share, n_values)
     # Rounding leaves constant data a variance of this size; it is none.
     noise = np.finfo(float).eps ** 2 * 16 * n * max(float((mean**2).sum()), np.finfo(float).tiny)
     if total <= noise:
+        spread = float(np.ptp(X, axis=0).max())
+        if 0 < spread < 1e-150 and np.abs(mean).max() < 1e-140:
+            raise ValueError(
+                f"X's entries differ by at most {spread:.3g}, whose squares underflow; scale X up"
+            )
         return DataSpectrum(mean, np.zeros(n_values), 0.0, D)
     return DataSpectrum(mean, np.maximum(values, 0.0), total, D)
 

@@ -50,7 +50,8 @@ def threshold_of(
         if not family.has_certificate:
             raise ValueError(
                 "kind='certificate' doesn't exist for posterior='weibull' with a concentration "
-                "other than 1: their divergence doesn't bound the information"
+                "other than 1: what their divergence has above its least value doesn't bound the "
+                "information"
             )
         assert diameter2 is not None
         return diameter2 / 4 / sigma2 if diameter2 else 0.0

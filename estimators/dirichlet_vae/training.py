@@ -36,7 +36,6 @@ class TrainingPlan(NamedTuple):
     lr: float
     decoder_lr: float
     weight_decay: float
-    beta: float
     warmup_epochs: int
     device: torch.device
     verbose: int
@@ -58,18 +57,19 @@ class VAENet(NeuralNet):
 
 
 class BetaWarmup(Callback):
-    """Raise beta linearly from 0 over the first epochs."""
+    """Raise the training loss's beta linearly from 0 over the first epochs.
 
-    def __init__(self, beta: float, n_epochs: int) -> None:
-        self.beta = beta
+    Held-out rows are judged at the whole beta, else early stopping would prefer the first epochs.
+    """
+
+    def __init__(self, n_epochs: int) -> None:
         self.n_epochs = n_epochs
 
     def on_epoch_begin(self, net: NeuralNet, **kwargs: Any) -> None:
-        done = len(net.history) - 1
-        net.module_.beta = self.beta * min(1.0, done / self.n_epochs)
+        net.module_.warmth = min(1.0, (len(net.history) - 1) / self.n_epochs)
 
     def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        net.module_.beta = self.beta
+        net.module_.warmth = 1.0
 
 
 def tensors(Y: np.ndarray, weight: np.ndarray, dtype: torch.dtype) -> Dataset:
@@ -88,7 +88,7 @@ def make_net(
         schedule = LRScheduler(torch.optim.lr_scheduler.CosineAnnealingLR, T_max=plan.max_epochs)
         standing.append(("schedule", schedule))
     if plan.warmup_epochs:
-        standing.append(("warmup", BetaWarmup(plan.beta, plan.warmup_epochs)))
+        standing.append(("warmup", BetaWarmup(plan.warmup_epochs)))
     own = [c if isinstance(c, tuple) else (f"callback{i}", c) for i, c in enumerate(callbacks)]
     slow = {"lr": plan.decoder_lr, "weight_decay": 0.0}
     return VAENet(
@@ -136,6 +136,7 @@ def train(
     net.set_params(train_split=None)
     if passing:
         net.set_params(callbacks=lasting)
+    net.module_.eval()  # dropout and batch norm of a user's modules are for training alone
     return net
 
 
@@ -153,23 +154,18 @@ def forward_rows(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Parameters (n, p), means (n, K), divergence and expected error (n,) in standardised units."""
     dtype = working_dtype(module)
-    training = module.training
-    module.eval()
     step = EVALUATION_ROWS if module.posterior.n_parameters == 1 else QUADRATURE_ROWS
     parts = []
-    try:
-        with torch.no_grad():
-            for start in range(0, len(Y), step):
-                rows = torch.as_tensor(Y[start : start + step], dtype=dtype).to(device)
-                theta = module.posterior_parameters(rows)
-                error = module.exact_error(rows, theta)
-                if error is None:
-                    error = module.sampled_error(rows, theta, EVALUATION_SAMPLES)
-                law = module.posterior
-                found = (theta, law.mean(theta), law.divergence(theta), error)
-                parts.append([part.cpu().double().numpy() for part in found])
-    finally:
-        module.train(training)
+    with torch.no_grad():
+        for start in range(0, len(Y), step):
+            rows = torch.as_tensor(Y[start : start + step], dtype=dtype).to(device)
+            theta = module.posterior_parameters(rows)
+            error = module.exact_error(rows, theta)
+            if error is None:
+                error = module.sampled_error(rows, theta, EVALUATION_SAMPLES)
+            law = module.posterior
+            found = (theta, law.mean(theta), law.divergence(theta), error)
+            parts.append([part.cpu().double().numpy() for part in found])
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     return columns[0], columns[1], columns[2], columns[3]
 

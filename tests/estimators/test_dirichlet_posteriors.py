@@ -382,6 +382,19 @@ def test_information_of_normal_codes_in_closed_form():
     assert law.information(0 * theta, 8) == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("posterior", "a"),
+    [
+        ("weibull", [1e-160, 1.0, 1e6]),
+        ("weibull", [1e-8, 1.0, 1.0]),
+        ("softmax_normal", [1e300] * 3),
+    ],
+)
+def test_efficiencies_that_points_cannot_show_are_refused(posterior, a):
+    with pytest.raises(ValueError, match="concentration is too unequal or too large"):
+        family_facts(posterior, np.array(a))
+
+
 def test_weibull_collapse_keeps_its_floor():
     """Collapsed Weibull posteriors still differ from the prior; the verdict allows for it."""
     settings = {"concentration": 0.3, "beta_ratio": 10.0, "max_iter": 200, "encoder": "linear"}

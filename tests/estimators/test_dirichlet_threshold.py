@@ -191,6 +191,54 @@ def test_asymmetric_efficiencies_against_the_definition(a):
     assert prior_efficiencies(a).max() <= 1 + 1e-9  # Cramer-Rao
 
 
+def exact_efficiencies(a):
+    """The definition in 60 digits, in the coordinates without the last one."""
+    with mp.workdps(60):
+        a = [mp.mpf(float(v)) for v in a]
+        K, a0 = len(a), sum(a)
+        J = mp.matrix(K, K)
+        F, C0 = J.copy(), J.copy()
+        for i in range(K):
+            for j in range(K):
+                J[i, j] = ((i == j) - a[i] / a0) / a0
+                F[i, j] = (i == j) * mp.psi(1, a[i]) - mp.psi(1, a0)
+                C0[i, j] = ((i == j) * a[i] / a0 - a[i] * a[j] / a0**2) / (a0 + 1)
+        explained = J * F**-1 * J.T
+        root = mp.cholesky(C0[: K - 1, : K - 1]) ** -1
+        kappa = mp.eigsy(root * explained[: K - 1, : K - 1] * root.T, eigvals_only=True)
+        return sorted(map(float, kappa), reverse=True)
+
+
+@pytest.mark.parametrize(
+    "a",
+    [[1e-8, 1, 1], [1e-20, 2e-20, 1], [1e6, 1e6, 1e-3], [1e-3, 1, 1e3], [0.3, 0.5, 0.7, 20, 50]],
+)
+def test_asymmetric_efficiencies_against_many_digits(a):
+    expected = exact_efficiencies(a)
+    np.testing.assert_allclose(prior_efficiencies(np.array(a)), expected, rtol=1e-9, atol=1e-15)
+
+
+def test_asymmetric_efficiencies_stay_finite():
+    for a in ([1e-160, 1, 1e6], [1e-160, 1e-160, 1], [1e-200, 2e-200, 3e-200], [1e300, 2e300, 1]):
+        kappa = prior_efficiencies(np.array(a, dtype=float))
+        assert np.isfinite(kappa).all() and 0.3 < kappa[0] <= 1 + 1e-12 and kappa[-1] >= 0
+    # The limit of tiny concentrations depends on their proportions alone.
+    np.testing.assert_allclose(
+        prior_efficiencies(np.array([1e-200, 2e-200, 3e-200])),
+        prior_efficiencies(np.array([1e-12, 2e-12, 3e-12])),
+        rtol=1e-9,
+    )
+    assert dirichlet_efficiency(3, 1e300) == 1.0
+
+
+def test_marginal_divergences_of_unequal_concentrations():
+    """The others' sum 2e-160 must not vanish in 1 + 2e-160."""
+    a = np.array([[1e-160, 1e-160, 1.0]])
+    g = 2 * a
+    expected = dirichlet_kl([2.0, 4e-160], [1.0, 2e-160])
+    assert marginal_kl(g, a)[0, 2] == pytest.approx(float(expected), rel=1e-12)
+
+
 def test_threshold_reference():
     spectrum = collapse_threshold(X6, 3, noise_variance=0.5, kind="spectrum")
     np.testing.assert_allclose(spectrum, [5.678013592170127, 2.652839285088755], rtol=1e-12)
@@ -208,6 +256,12 @@ def test_threshold_reference():
         model.collapse_threshold(X6, "spectrum"),
         collapse_threshold(X6, 3, noise_variance=0.5, kind="spectrum"),
     )
+    weight = [0, 1, 2, 1, 3, 1]
+    for noise in (0.5, "auto", "learned"):
+        weighted = DirichletBetaVAE(2, noise_variance=noise)
+        assert weighted.collapse_threshold(X6, sample_weight=weight) == pytest.approx(
+            weighted.collapse_threshold(np.repeat(X6, weight, axis=0)), rel=1e-12
+        )
 
 
 @settings(max_examples=30, deadline=None)
@@ -343,6 +397,16 @@ def test_threshold_refuses(change):
     with pytest.raises(ValueError, match=r".") as refusal:
         collapse_threshold(**arguments)
     assert "X" in change or any(str(name) in str(refusal.value) for name in change)
+
+
+def test_numbers_whose_squares_leave_the_range_are_refused():
+    for scale, words in ((1e200, "overflow"), (1e-200, "underflow")):
+        with np.errstate(over="ignore"), pytest.raises(ValueError, match=words):
+            collapse_threshold(scale * X6, 3)
+    for scale in (1e140, 1e-140):
+        assert collapse_threshold(scale * X6, 3) == pytest.approx(
+            scale**2 * collapse_threshold(X6, 3), rel=1e-12
+        )
 
 
 def test_constant_data_have_threshold_zero():

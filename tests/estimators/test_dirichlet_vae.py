@@ -50,6 +50,7 @@ def quick(**parameters):
 # --- collapse where it is predicted ------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:variational EM stopped")
 @pytest.mark.parametrize(
     ("K", "alpha", "expected"),
     [
@@ -68,6 +69,7 @@ def test_divergence_against_trained_networks(K, alpha, expected):
     np.testing.assert_allclose(found, expected, atol=0.01)
 
 
+@pytest.mark.filterwarnings("ignore:variational EM stopped")
 def test_hysteresis_against_reference():
     data = make_convex_mixture(150, 10, 5, random_state=0).data
     model = DirichletBetaVAE(5, concentration=0.3, random_state=0)
@@ -93,6 +95,18 @@ def test_hysteresis_against_reference():
         collapse_path(clone(model).set_params(beta=1.0), data, grid)
     with pytest.raises(ValueError, match="decoder"):
         collapse_path(clone(model).set_params(decoder="mlp"), data, grid)
+
+
+@pytest.mark.parametrize("decoder", ["nonnegative", "box", "archetypal"])
+def test_constraints_leave_the_threshold(decoder):
+    """Down from the collapsed state, a bounded decoder is active below the threshold alone."""
+    model = DirichletBetaVAE(3, decoder=decoder, random_state=0)
+    frame = collapse_path(model, X, [0.9, 1.1], direction="down").set_index("ratio")
+    assert frame.loc[0.9, "verdict"] == "active" and frame.loc[0.9, "gap"] < 0
+    assert frame.loc[1.1, "verdict"] == "collapsed"
+    free = collapse_path(DirichletBetaVAE(3, random_state=0), X, [0.9], direction="down")
+    if decoder != "archetypal":  # near collapse no bound is touched
+        assert frame.loc[0.9, "kl"] == pytest.approx(float(free["kl"].iloc[0]), rel=1e-2)
 
 
 @settings(max_examples=12, deadline=None)
@@ -325,7 +339,7 @@ def test_float32_sparse_and_one_feature():
     np.testing.assert_allclose(fixed.components_[:, -1], 3)
 
 
-@pytest.mark.parametrize("alpha", [1e-160, 1e-12, 1e6])
+@pytest.mark.parametrize("alpha", [1e-160, 1e-12, 1e6, [1e-160, 1, 1e6], [1e-160, 1e-160, 1]])
 def test_extreme_concentrations_stay_finite(alpha):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -335,7 +349,7 @@ def test_extreme_concentrations_stay_finite(alpha):
     rows, codes = model.sample(20, random_state=0)
     assert np.isfinite(rows).all()
     np.testing.assert_allclose(codes.sum(axis=1), 1)
-    if alpha < 1e-6:
+    if np.ndim(alpha) == 0 and alpha < 1e-6:
         assert codes.max(axis=1).min() > 1 - 1e-6  # vertices, all of them seen
         assert len(np.unique(codes.argmax(axis=1))) == 3
     assert np.isfinite(model.report_.to_frame()["value"]).all()
@@ -369,6 +383,7 @@ def test_large_sparse_rows_warn_before_they_are_made_dense():
         densify(Sparse())
 
 
+@pytest.mark.filterwarnings("ignore:variational EM stopped")
 def test_beta_zero_and_constant_data():
     model = fitted(beta=0.0, noise_variance=0.01, max_iter=50, tol=1e-3)
     assert np.isfinite(model.loss_curve_).all() and model.beta_ratio_ == 0
@@ -492,6 +507,38 @@ def test_network_reaches_variational_optimum():
     assert fitted(beta_ratio=2.5, **settings).kl_ < 0.01
 
 
+def test_restarts_of_networks():
+    runs = quick(n_init=3, concentration=0.3, max_iter=8)
+    one = quick(concentration=0.3, max_iter=8)
+    assert runs.loss_curve_[-1] < one.loss_curve_[-1]
+
+
+def test_warming_up_leaves_held_out_rows_alone():
+    """Early stopping compares epochs at the whole beta, else it would keep the first ones."""
+    import torch
+
+    model = quick(beta=3.0, beta_warmup=1.0, early_stopping=True, max_iter=20, n_iter_no_change=20)
+    net = model.net_
+    module, Y = net.module_, torch.as_tensor((X - model.mean_) / X.std(axis=0).mean())
+    error, kl = module(Y)
+    module.warmth = 0.25
+    weight = torch.ones(len(Y))
+    judged = module.loss(error, kl, weight, 8)
+    module.train()
+    warming = module.loss(error, kl, weight, 8)
+    assert float((judged - warming).detach()) == pytest.approx(0.75 * 3 * float(kl.detach().mean()))
+    valid = net.history[:, "valid_loss"]
+    assert valid[-1] < valid[0]
+
+
+def test_learned_noise_keeps_above_its_floor():
+    model = quick(noise_variance="learned")
+    module = model.net_.module_
+    module.log_noise.data.fill_(-100.0)
+    module.project()
+    assert float(module.log_noise.exp()) == pytest.approx(1e-6)
+
+
 def test_logratio_decoder_has_the_flexible_threshold():
     model = quick(decoder="logratio", beta_ratio=0.9, noise_variance=0.01)
     flexible = collapse_threshold(X, 3, noise_variance=0.01, kind="flexible")
@@ -515,12 +562,14 @@ def test_own_modules():
         def forward(self, x):
             return 0.1 * self.map(x)
 
-    encoder, decoder = Encoder(), nn.Linear(3, 8)
+    encoder, decoder = Encoder(), nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5))
     before = [p.clone() for p in encoder.parameters()]
     model = quick(encoder=encoder, decoder=decoder, max_iter=3)
     assert all(torch.equal(p, q) for p, q in zip(encoder.parameters(), before, strict=True))
     assert not hasattr(model, "components_")
-    assert model.inverse_transform(np.eye(3)).shape == (3, 8)
+    decoded = model.inverse_transform(np.eye(3))
+    assert decoded.shape == (3, 8)
+    np.testing.assert_array_equal(decoded, model.inverse_transform(np.eye(3)))  # no dropout
     with pytest.raises(ValueError, match="encoder returns shape"):
         quick(encoder=nn.Linear(8, 5))
     with pytest.raises(ValueError, match="decoder returns shape"):
@@ -584,6 +633,9 @@ def test_streaming():
     assert model.loss_curve_[-1] < first.partial_fit(X).loss_curve_[0]
     assert model.beta_c_ == first.beta_c_
     assert model.partial_fit(X[:1]).n_iter_ == 16
+    model.set_params(concentration=0.3).partial_fit(X)  # the net's prior stays
+    np.testing.assert_array_equal(model.concentration_, 1.0)
+    assert model.rho_ == first.rho_
     with pytest.raises(ValueError, match="features"):
         model.partial_fit(X[:, :3])
     assert not hasattr(DirichletBetaVAE(solver="vem"), "partial_fit")
@@ -601,7 +653,7 @@ def test_callbacks_and_solver_choice():
     model = fitted(callbacks=[Count()], max_iter=4)  # "auto" sees that this needs a network
     assert model.solver_ == "adam" and model.net_.counted_ == 4
     assert fitted().solver_ == "vem" and not hasattr(fitted(), "net_")
-    back = clone(model).set_params(callbacks=None).fit(X)
+    back = clone(model).set_params(callbacks=None, max_iter=500).fit(X)
     assert back.solver_ == "vem"
 
 
@@ -669,6 +721,8 @@ def test_unfitted_and_unfinished():
         DirichletBetaVAE().collapse_threshold()
     with pytest.raises(ValueError, match="kind"):
         DirichletBetaVAE().collapse_threshold(X, kind="global")
+    with pytest.raises(ValueError, match="sample_weight"):
+        fitted().collapse_threshold(sample_weight=np.ones(200))
     with pytest.warns(ConvergenceWarning, match="max_iter=2"):
         fitted(max_iter=2)
     with pytest.warns(UserWarning, match="floor"):

@@ -220,6 +220,8 @@ def test_hull_candidates_span_the_hull():
     inside = HullDecoder(Y[rows]).project(Y[:200].T).T
     np.testing.assert_allclose(inside, Y[:200], atol=1e-6)
     assert len(hull_candidates(rng.standard_normal((800, 30)), 10)) == 500  # furthest rows
+    wide = rng.standard_normal((600, 2)) @ rng.standard_normal((2, 900))
+    assert len(hull_candidates(wide, 3)) < 60
     flat = np.outer(rng.standard_normal(800), np.ones(3))
     assert 0 < len(hull_candidates(flat, 3)) <= 500
 
