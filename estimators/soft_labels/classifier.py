@@ -270,10 +270,11 @@ class SoftLabelClassifier(SoftPredictions, BaseEstimator):
             the scikit-learn classifier takes them.
         y : array-like of shape (n_samples,) or (n_samples, n_classes)
             Hard labels, or probabilities, or votes (whole numbers; rows that all sum to 1 are
-            one-hot). A data frame's columns are the class names.
+            one-hot). A data frame's columns are the class names. A sparse matrix of few classes an
+            item isn't made dense for a network, except with smoothing or `track_dynamics`.
         soft_labels : array-like of shape (n_samples, n_classes), optional
             Probabilities or votes, the targets; `y` then only gives the classes. The route to take
-            in cross-validation, which slices it and can stratify by `y`.
+            in cross-validation, which slices it and can stratify by `y`. May be sparse as `y`.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the items. For the multinomial likelihood give the number of votes.
 
@@ -339,7 +340,7 @@ class SoftLabelClassifier(SoftPredictions, BaseEstimator):
                 "is None."
             )
         X = check_inputs(self, X, kind, reset=not goes_on)
-        targets, hard = read_targets(self, y, soft_labels, classes)
+        targets, hard = read_targets(self, kind, y, soft_labels, classes)
         check_consistent_length(X, targets.P)
         weight = check_weight(sample_weight, len(targets.P))
         if goes_on and not np.array_equal(targets.classes, self.classes_):
@@ -362,7 +363,7 @@ class SoftLabelClassifier(SoftPredictions, BaseEstimator):
         if kind == "sklearn":
             fit_base(self, X, targets.P, weight, hard, epochs, goes_on)
         else:
-            fit_network(self, kind, X, targets.P, weight, hard, epochs, goes_on)
+            fit_network(self, kind, X, targets, weight, hard, epochs, goes_on)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

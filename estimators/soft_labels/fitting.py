@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import issparse
 from sklearn.model_selection import train_test_split
+from sklearn.utils.validation import _num_samples
 
 from ...explainers.soft_labels.dynamics import DynamicsRecorder
 from ...explainers.soft_labels.targets import (
@@ -22,6 +24,7 @@ from ...explainers.soft_labels.targets import (
     soft_targets,
 )
 from . import replication
+from .sparse_targets import SparseTargets, few_a_row, sparse_targets
 
 if TYPE_CHECKING:
     from .classifier import SoftLabelClassifier
@@ -100,29 +103,48 @@ def check_combination(model: "SoftLabelClassifier", kind: str, partial: bool) ->
         raise ValueError(f"solver='lbfgs' needs dropout=0; got dropout={model.dropout!r}")
 
 
+def stays_sparse(model: "SoftLabelClassifier", kind: str, values: Any) -> bool:
+    """Whether targets can be kept sparse: for networks, where nothing else asks for all classes."""
+    return (
+        issparse(values)
+        and kind != "sklearn"
+        and not (model.label_smoothing or model.vote_smoothing or model.track_dynamics)
+        and few_a_row(values)
+    )
+
+
+def read_matrix_targets(
+    model: "SoftLabelClassifier", kind: str, values: Any, classes: Any, name: str
+) -> SoftTargets | SparseTargets:
+    """Targets (n, K), sparse or dense."""
+    if stays_sparse(model, kind, values):
+        return sparse_targets(values, classes, name)
+    return soft_targets(values, classes, model.vote_smoothing, name)
+
+
 def read_targets(
-    model: "SoftLabelClassifier", y: Any, soft_labels: Any, classes: Any
-) -> tuple[SoftTargets, np.ndarray | None]:
+    model: "SoftLabelClassifier", kind: str, y: Any, soft_labels: Any, classes: Any
+) -> tuple[SoftTargets | SparseTargets, np.ndarray | None]:
     """The targets to train on, and the column of each hard label where `y` is hard."""
     hard = None
-    a = model.vote_smoothing
     if is_matrix(y):
-        found = soft_targets(y, classes, a)
+        found = read_matrix_targets(model, kind, y, classes, "y")
+        labels = found.classes
     else:
         hard, labels = read_hard(y, classes)
-        found = SoftTargets(one_hot(hard, len(labels)), None, labels)
     if soft_labels is not None:
         if not is_matrix(soft_labels):
             raise ValueError(
                 "soft_labels must be a matrix (n_samples, n_classes); got shape "
                 f"{np.shape(soft_labels)}"
             )
-        given = soft_targets(soft_labels, found.classes, a, name="soft_labels")
-        if len(given.P) != len(found.P):
+        found = read_matrix_targets(model, kind, soft_labels, labels, "soft_labels")
+        if len(found.P) != _num_samples(y):
             raise ValueError(
-                f"soft_labels have {len(given.P)} rows, but y has {len(found.P)} samples"
+                f"soft_labels have {len(found.P)} rows, but y has {_num_samples(y)} samples"
             )
-        found = given
+    elif hard is not None:
+        found = SoftTargets(one_hot(hard, len(labels)), None, labels)
     eps = model.label_smoothing
     if eps:
         if soft_labels is not None or hard is None:
@@ -213,7 +235,7 @@ def fit_network(
     model: "SoftLabelClassifier",
     kind: str,
     X: np.ndarray,
-    P: np.ndarray,
+    targets: SoftTargets | SparseTargets,
     weight: np.ndarray | None,
     hard: np.ndarray | None,
     epochs: int | None,
@@ -226,7 +248,8 @@ def fit_network(
     from ...explainers.soft_labels.callback import CartographyCallback
     from . import training
 
-    n, K = P.shape
+    P, n, K = targets.P, len(targets.P), len(targets.classes)
+    columns = targets.columns if isinstance(targets, SparseTargets) else None
     rng = model._random
     batch_seed, split_seed = (int(s) for s in rng.randint(2**31 - 1, size=2))
     device = resolve_device(model.device)
@@ -271,8 +294,8 @@ def fit_network(
         train_rows, valid = np.arange(n), None
         if model.early_stopping:
             train_rows, held = split_rows(n, model.validation_fraction, hard, split_seed)
-            valid = training.tensors(X[held], P[held], weight[held], dtype)
-        data = training.tensors(X[train_rows], P[train_rows], weight[train_rows], dtype)
+            valid = training.tensors(X, P, weight, dtype, held, columns)
+        data = training.tensors(X, P, weight, dtype, train_rows, columns)
         callbacks = list(model.callbacks or [])
         if full_batch:
             callbacks.append(("flat", training.StopWhenFlat()))

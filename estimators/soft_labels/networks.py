@@ -136,6 +136,13 @@ def drawn_votes(P: torch.Tensor, rng: np.random.RandomState) -> torch.Tensor:
     return nn.functional.one_hot(columns, P.shape[1]).to(P.dtype)
 
 
+def dense_rows(target: torch.Tensor, n_classes: int) -> torch.Tensor:
+    """Distributions over all classes, from shares and the columns that they belong to."""
+    m = (target.shape[1] - 1) // 2
+    shares, columns = target[:, :m], target[:, m:-1].long()
+    return shares.new_zeros(len(target), n_classes).scatter_add_(1, columns, shares)
+
+
 class SoftTargetLoss(nn.Module):
     """Weighted mean loss between logits and soft targets; a criterion for skorch nets.
 
@@ -172,15 +179,18 @@ class SoftTargetLoss(nn.Module):
         ----------
         logits : Tensor of shape (n_samples, n_classes)
             What the network emits.
-        target : Tensor of shape (n_samples, n_classes + 1)
-            The soft labels, and the items' weights in the last column.
+        target : Tensor of shape (n_samples, n_classes + 1) or (n_samples, 2 m + 1)
+            The soft labels, and the items' weights in the last column. With 2 m < n_classes: m
+            shares, the m columns they belong to, and the weights.
 
         Returns
         -------
         Tensor
             A scalar.
         """
-        P, weight = target[:, :-1].to(logits.dtype), target[:, -1].to(logits.dtype)
+        K = logits.shape[1]
+        P = target[:, :-1] if target.shape[1] == K + 1 else dense_rows(target, K)
+        P, weight = P.to(logits.dtype), target[:, -1].to(logits.dtype)
         if self.training and self.votes is not None:
             P = drawn_votes(P, self.votes)
         items = LOSSES[self.loss](logits, P)

@@ -120,10 +120,20 @@ def module_dtype(module: nn.Module) -> torch.dtype:
     return next((p.dtype for p in module.parameters() if p.is_floating_point()), torch.float32)
 
 
-def tensors(X: np.ndarray, P: np.ndarray, weight: np.ndarray, dtype: torch.dtype) -> Dataset:
-    """Inputs and targets as skorch's data set; the weights are the targets' last column."""
-    target = torch.as_tensor(np.column_stack([P, weight]), dtype=dtype)
-    return Dataset(torch.as_tensor(np.require(X, requirements="W"), dtype=dtype), target)
+def tensors(
+    X: np.ndarray,
+    P: np.ndarray,
+    weight: np.ndarray,
+    dtype: torch.dtype,
+    rows: np.ndarray,
+    columns: np.ndarray | None = None,
+) -> Dataset:
+    """Inputs and targets of some rows as skorch's data set, as `SoftTargetLoss` takes targets."""
+    parts = [P[rows], weight[rows]] if columns is None else [P[rows], columns[rows], weight[rows]]
+    # Half precision doesn't hold the numbers of many columns.
+    target_dtype = torch.float64 if dtype == torch.float64 else torch.float32
+    target = torch.as_tensor(np.column_stack(parts), dtype=target_dtype)
+    return Dataset(torch.as_tensor(np.require(X[rows], requirements="W"), dtype=dtype), target)
 
 
 def make_net(module: nn.Module, plan: TrainingPlan, batch_seed: int) -> NeuralNet:
