@@ -34,6 +34,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "MajorityVote",
             "SoftLabelAudit",
             "TrainingDynamics",
+            "VoteConformalSets",
             "VoteShare",
             "WAWA",
             "annotation_budget_curve",

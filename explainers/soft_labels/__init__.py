@@ -16,6 +16,7 @@ from .brier import brier_decomposition, expected_brier, soft_brier
 from .budget import annotation_budget_curve
 from .calibration import calibration_error, reliability_curve
 from .cartography import DatasetCartography
+from .conformal import VoteConformalSets
 from .dawid_skene import DawidSkene
 from .difficulty import item_difficulty
 from .dynamics import TrainingDynamics
@@ -32,6 +33,7 @@ __all__ = [
     "MajorityVote",
     "SoftLabelAudit",
     "TrainingDynamics",
+    "VoteConformalSets",
     "VoteShare",
     "annotation_budget_curve",
     "as_soft_labels",
