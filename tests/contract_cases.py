@@ -153,6 +153,13 @@ def jumping_losses() -> tuple[np.ndarray]:
     return (np.repeat([[0.5, 0.8, 0.8], [0.5, 0.8, 0.2]], 150, axis=0),)
 
 
+def voted_probabilities() -> tuple[np.ndarray, np.ndarray]:
+    """60 distributions over three classes, and ten votes drawn from each."""
+    rng = np.random.RandomState(0)
+    proba = rng.dirichlet(np.ones(3), size=60)
+    return proba, np.array([rng.multinomial(10, row) for row in proba])
+
+
 def soft_label_audit(cls: type) -> Any:
     """A cheap audit of a convex model."""
     from sklearn.linear_model import LogisticRegression
@@ -299,6 +306,16 @@ CASES: dict[str, Case] = {
         )
         for name in ("DawidSkene", "MajorityVote", "VoteShare", "WAWA")
     },
+    "VoteConformalSets": Case(
+        fit=voted_probabilities,
+        explain=lambda args: args,
+        sklearn_checks=False,  # fit takes probabilities and votes
+        rejects=lambda: [
+            (voted_probabilities()[0], None),
+            (voted_probabilities()[0][:-1], voted_probabilities()[1]),
+            (np.full((60, 3), np.nan), voted_probabilities()[1]),
+        ],
+    ),
     "SoftLabelAudit": Case(
         make=soft_label_audit,
         fit=voted_items,
