@@ -28,6 +28,7 @@ class ComponentMethods:
     groups_: dict[str, list[int]]
     output_names_: list[str]
     expansion_: Any
+    empty_value: float | None
     tol: float
     n_nodes: str | int
     n_jobs: int | None
@@ -37,6 +38,11 @@ class ComponentMethods:
         check_is_fitted(self)
         if not isinstance(self._game, PlayerGame):
             raise TypeError(f"{what} isn't available for a model on RBFSampler's features")
+        if self.empty_value is not None:
+            raise ValueError(
+                f"{what} is for empty_value=None: another value of the empty coalition changes the "
+                f"game; got {self.empty_value!r}"
+            )
         return self._game
 
     def _dense(self, X: Any) -> np.ndarray:

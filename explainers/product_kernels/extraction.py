@@ -30,6 +30,7 @@ from .machines import (
     from_gaussian_process_classifier,
     from_kernel_ridge,
     from_regression_svm,
+    pairs_to_margins,
 )
 from .opening import AffineTarget, ApproximationMachine
 
@@ -167,8 +168,8 @@ def extract(
     )
 
 
-def native_output(model: Any, output: str, X: np.ndarray) -> np.ndarray | None:
-    """Compute the explained output by the model's own methods, where it has one.
+def native_output(model: Any, output: str, X: np.ndarray) -> np.ndarray:
+    """Compute the explained output by the model's own methods.
 
     Parameters
     ----------
@@ -181,33 +182,40 @@ def native_output(model: Any, output: str, X: np.ndarray) -> np.ndarray | None:
 
     Returns
     -------
-    ndarray of shape (n, n_outputs), or None
-        None where scikit-learn has no method for this output.
+    ndarray of shape (n, n_outputs)
+        Values.
     """
-    if output in ("margin", "latent") or isinstance(
-        model, GaussianProcessClassifier | OneVsOneClassifier
-    ):
-        return None
     if isinstance(model, AffineTarget):
-        inner = native_output(model.machine, output, X)
-        return None if inner is None else inner * model.slope + model.offset
+        return native_output(model.machine, output, X) * model.slope + model.offset
+    if isinstance(model, OneVsRestClassifier | OneVsOneClassifier | MultiOutputRegressor):
+        inner = output if isinstance(model, MultiOutputRegressor) else "auto"
+        columns = np.hstack([native_output(part, inner, X) for part in model.estimators_])
+        # scikit-learn's machine of a pair of classes decides for the second one.
+        return -columns if isinstance(model, OneVsOneClassifier) else columns
+    if isinstance(model, GaussianProcessClassifier):
+        base = model.base_estimator_
+        members = base.estimators_ if len(model.classes_) > 2 else [base]
+        return np.column_stack([member.latent_mean_and_variance(X)[0] for member in members])
     if isinstance(model, ApproximationMachine):
-        return np.asarray(model.native(X), dtype=np.float64).reshape(X.shape[0], -1)
-    if isinstance(model, OneVsRestClassifier) and not hasattr(model, "decision_function"):
-        return None
-    if hasattr(model, "feature_names_in_"):
-        frame: Any = pd.DataFrame(dense_rows(X), columns=model.feature_names_in_)
-        X = frame
-    if output == "score_samples":
-        values = model.score_samples(X)
+        values = model.native(X)
     elif isinstance(model, SVC | NuSVC) and len(model.classes_) > 2:
-        values = model._decision_function(X)
+        values = model._decision_function(dense_or_frame(model, X))
+        if output == "margin":
+            values = values @ pairs_to_margins(len(model.classes_))
+    elif output == "score_samples":
+        values = model.score_samples(dense_or_frame(model, X))
     elif is_classifier(model) or isinstance(model, OneClassSVM):
-        values = model.decision_function(X)
+        values = model.decision_function(dense_or_frame(model, X))
     else:
-        values = model.predict(X)
-    values = np.asarray(values, dtype=np.float64)
-    return values.reshape(X.shape[0], -1)
+        values = model.predict(dense_or_frame(model, X))
+    return np.asarray(values, dtype=np.float64).reshape(X.shape[0], -1)
+
+
+def dense_or_frame(model: Any, X: Any) -> Any:
+    """Name the columns for a model that was fitted on names."""
+    if hasattr(model, "feature_names_in_"):
+        return pd.DataFrame(dense_rows(X), columns=model.feature_names_in_)
+    return X
 
 
 def check_reproduction(
@@ -237,8 +245,6 @@ def check_reproduction(
     if not X.shape[0]:
         return
     native = native_output(model, output, X)
-    if native is None or native.shape != (X.shape[0], expansion.n_outputs):
-        return
     scale = 1.0 + np.abs(native).max(initial=0.0) + np.abs(expansion.coef).sum(axis=0)
     distance = float(np.max(np.abs(native - expansion(X)) / scale, initial=0.0))
     if distance > 1e-6:

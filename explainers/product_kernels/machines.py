@@ -29,6 +29,7 @@ __all__ = [
     "from_gaussian_process_classifier",
     "from_kernel_ridge",
     "from_regression_svm",
+    "pairs_to_margins",
 ]
 
 
@@ -101,6 +102,15 @@ def from_regression_svm(
     )
 
 
+def pairs_to_margins(n_classes: int) -> np.ndarray:
+    """Average the decisions between pairs of classes for each class, of shape (pairs, classes)."""
+    pairs = list(combinations(range(n_classes), 2))
+    mixing = np.zeros((len(pairs), n_classes))
+    for p, (i, j) in enumerate(pairs):
+        mixing[p, i], mixing[p, j] = 1.0, -1.0  # a positive decision favours the first class
+    return mixing / (n_classes - 1)
+
+
 def from_classification_svm(
     model: Any, output: str, kernel: ProductKernel | None, X_train: np.ndarray | None
 ) -> ProductKernelExpansion:
@@ -124,11 +134,7 @@ def from_classification_svm(
     intercept = np.ravel(model.intercept_).astype(np.float64)
     names = tuple(f"{classes[i]} vs {classes[j]}" for i, j in pairs)
     if output == "margin":
-        # A positive decision of the pair (i, j) favours class i.
-        mixing = np.zeros((len(pairs), len(classes)))
-        for p, (i, j) in enumerate(pairs):
-            mixing[p, i], mixing[p, j] = 1.0, -1.0
-        mixing /= len(classes) - 1
+        mixing = pairs_to_margins(len(classes))
         coef, intercept = coef @ mixing, intercept @ mixing
         names = tuple(str(label) for label in classes)
     return ProductKernelExpansion(support, coef, intercept, (product,), names)

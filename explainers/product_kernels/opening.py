@@ -1,7 +1,8 @@
 """Opening a fitted model: its preprocessing steps in front, a kernel machine at the end.
 
-Pipelines are unrolled, a kernel approximation with the linear model behind it becomes one machine,
-and a target that was scaled becomes an affine map of the machine's output.
+Pipelines are unrolled, a search stands for the best model it found, a kernel approximation with the
+linear model behind it becomes one machine, and a target that was scaled becomes an affine map of
+the machine's output.
 """
 
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -131,8 +133,8 @@ def open_model(estimator: Any) -> tuple[list[Any], Any]:
     Parameters
     ----------
     estimator : estimator
-        A model, possibly a Pipeline, a TransformedTargetRegressor, a FrozenEstimator, or these
-        inside each other.
+        A model, possibly a Pipeline, a TransformedTargetRegressor, a FrozenEstimator, a search for
+        hyperparameters, or these inside each other.
 
     Returns
     -------
@@ -140,9 +142,21 @@ def open_model(estimator: Any) -> tuple[list[Any], Any]:
         In the order in which they are applied.
     machine : estimator, ApproximationMachine or AffineTarget
         What comes last.
+
+    Raises
+    ------
+    ValueError
+        If a search was told not to refit, so that it has no model.
     """
     if isinstance(estimator, FrozenEstimator):
         return open_model(estimator.estimator)
+    if isinstance(estimator, BaseSearchCV):
+        if not hasattr(estimator, "best_estimator_"):
+            raise ValueError(
+                f"{type(estimator).__name__} has no best_estimator_ to explain: fit it with a "
+                f"refit other than False, got refit={estimator.refit!r}"
+            )
+        return open_model(estimator.best_estimator_)
     if isinstance(estimator, TransformedTargetRegressor):
         if not hasattr(estimator, "regressor_"):
             return [], estimator
@@ -163,6 +177,8 @@ def is_fitted(estimator: Any) -> bool:
     """Say whether an estimator has been fitted."""
     if isinstance(estimator, FrozenEstimator):
         return is_fitted(estimator.estimator)
+    if isinstance(estimator, BaseSearchCV):
+        return hasattr(estimator, "cv_results_")
     if isinstance(estimator, Pipeline):
         return is_fitted(estimator.steps[-1][1])
     if isinstance(estimator, GaussianProcessRegressor):
@@ -173,6 +189,15 @@ def is_fitted(estimator: Any) -> bool:
     except NotFittedError:
         return False
     return True
+
+
+def holds_pipeline(estimator: Any) -> bool:
+    """Say whether rows reach a Pipeline first, which takes frames and strings as they are."""
+    if isinstance(estimator, BaseSearchCV):
+        return holds_pipeline(estimator.estimator)
+    if isinstance(estimator, TransformedTargetRegressor):
+        return holds_pipeline(estimator.regressor)
+    return isinstance(estimator, Pipeline)
 
 
 def column_count(machine: Any) -> int:
@@ -229,7 +254,7 @@ def fitted_model(
     if X is None:
         raise ValueError("X=None is for a fitted estimator; this one must be fitted: pass X")
     estimator = clone(estimator)
-    if not isinstance(estimator, Pipeline):
+    if not holds_pipeline(estimator):
         X = check_array(
             X, accept_sparse="csr", accept_large_sparse=False, dtype="numeric", estimator=owner
         )

@@ -6,20 +6,18 @@ values of one row take O(d m) operations a support point, where m, the number of
 is 7 to 9 at bandwidths scaled to the dimension and never above d / 2.
 """
 
-import time
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, _fit_context
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from .attribution import attribute
+from .attribution_methods import AttributionMethods
 from .background import background_rows, warn_about_base
 from .components import ComponentMethods
 from .engine_choice import refuse_engine, resolve_engine
@@ -33,13 +31,17 @@ from .parameters import COMPUTATION
 from .player_game import game_of
 from .players import feature_names_of, player_groups
 from .quantities import QuadraticMethods
-from .shap_adapter import shap_explainer
 
 __all__ = ["PKeXShapleyExplainer"]
 
 
 class PKeXShapleyExplainer(
-    ComponentMethods, QuadraticMethods, MetaEstimatorMixin, TransformerMixin, BaseEstimator
+    AttributionMethods,
+    ComponentMethods,
+    QuadraticMethods,
+    MetaEstimatorMixin,
+    TransformerMixin,
+    BaseEstimator,
 ):
     """Exact Shapley values of support vector machines, kernel ridge and Gaussian processes.
 
@@ -52,8 +54,9 @@ class PKeXShapleyExplainer(
     estimator : estimator, default=None
         The model. A fitted one is explained as it is; an unfitted one is cloned and fitted by
         `fit`; None is ``KernelRidge(kernel="rbf")``. It may be a Pipeline of steps that act
-        feature by feature and a kernel machine. Wrap a fitted model in
-        `sklearn.frozen.FrozenEstimator` to keep it through `clone`.
+        feature by feature and a kernel machine, or a search for hyperparameters
+        (``GridSearchCV``, ``RandomizedSearchCV``), of which the best model is explained. Wrap a
+        fitted model in `sklearn.frozen.FrozenEstimator` to keep it through `clone`.
     removal : {"identity", "baseline", "marginal", "interventional"}, default="identity"
         What the absence of a feature means: its factor becomes 1 (the paper's operator, without
         background data), its value at a reference point, its mean over background rows, or the
@@ -74,7 +77,8 @@ class PKeXShapleyExplainer(
     index : str, default="SV"
         "SV" (Shapley), "BV" (Banzhaf), "WB:p" (weighted Banzhaf), "Beta:alpha,beta".
     n_nodes : {"auto", "exact"} or int, default="auto"
-        Quadrature nodes: as many as `tol` needs, as many as are exact, or a number.
+        Quadrature nodes: as many as `tol` needs, as many as are exact, or a number. Variance,
+        loss, norm and covariance always take as many as `tol` needs.
     tol : float, default=1e-12
         Error allowed by "auto", relative to the total of the coefficients; in (0, 1e-2].
     method : {"quadrature", "esp"}, default="quadrature"
@@ -88,7 +92,8 @@ class PKeXShapleyExplainer(
         Precision of the torch engine. With "float32" values are good to 1e-6 of the coefficients'
         total, and `tol` counts as at least that.
     empty_value : float, default=None
-        Replaces the value of the empty coalition; the difference is shared equally.
+        Replaces the value of the empty coalition; the difference is shared equally. For
+        attributions and `value_function`; all else is refused then.
     explain_transformed : bool, default=False
         Explain the columns that the kernel machine sees, also where steps mix features.
     prefit : {"auto"} or bool, default="auto"
@@ -99,7 +104,7 @@ class PKeXShapleyExplainer(
     working_memory : float, default=None
         Memory for temporaries in MiB; None takes scikit-learn's configuration.
     n_jobs : int, default=None
-        Threads over blocks of rows.
+        Threads over blocks of rows, or over tiles of pairs of support points. Torch has its own.
     random_state : int, RandomState or None, default=None
         Draws the background rows where `reference` is an int.
 
@@ -330,130 +335,6 @@ class PKeXShapleyExplainer(
         self._empty_shift = empty - self._empty
         return self
 
-    @property
-    def expected_value(self) -> float | np.ndarray:
-        """Value of the empty coalition, a float or of shape (n_outputs,)."""
-        check_is_fitted(self)
-        return float(self._empty[0]) if len(self._empty) == 1 else self._empty.copy()
-
-    def _rows(self, X: Any) -> tuple[Any, Any]:
-        """Check rows to explain; return them in the features' own units and as columns."""
-        check_is_fitted(self)
-        columns = self._feature_map
-        if not columns.steps:
-            X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
-            return X, X
-        validate_data(self, X, reset=False, skip_check_array=True)
-        rows = columns.checked_columns(X, self.n_features_in_, self)
-        if self.explain_transformed:
-            return rows, rows
-        return X if sparse.issparse(X) else np.asarray(X), rows
-
-    def explain(self, X: Any, *, with_std: bool = False) -> Any:
-        """Split the model's outputs for each row among the players.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows to explain.
-        with_std : bool, default=False
-            Also fill ``error_std`` with the standard deviations of a Gaussian process's
-            attributions, see `attribution_covariance`.
-
-        Returns
-        -------
-        shap.Explanation
-            ``values`` of shape (n_samples, n_players), or (n_samples, n_players, n_outputs) with
-            several outputs; ``base_values``; ``data`` in the features' own units. Its attributes
-            ``n_nodes`` and ``error_bound`` hold the most quadrature nodes used, and a bound on
-            the quadrature's absolute error of any value.
-
-        Raises
-        ------
-        RuntimeError
-            If `check_additivity` and the values don't add up to the model's output.
-        """
-        import shap
-
-        start = time.perf_counter()
-        data, rows = self._rows(X)
-        attribution = attribute(
-            self._game,
-            rows,
-            index=self.index,
-            n_nodes=self.n_nodes,
-            tol=self.tol,
-            method=self.method,
-            engine=resolve_engine(self.backend, self.device, self.dtype, self.method),
-            working_memory=self.working_memory,
-            n_jobs=self.n_jobs,
-        )
-        values = attribution.values
-        if np.any(self._empty_shift):
-            values = values + self._empty_shift / values.shape[1]
-        if self.check_additivity and self.index == "SV":
-            self._check_additivity(rows, values)
-        base = np.tile(self._empty, (len(values), 1))
-        single = values.shape[2] == 1
-        grouped = self.groups is not None
-        explanation = shap.Explanation(
-            values[..., 0] if single else values,
-            base_values=base[:, 0] if single else base,
-            data=None if grouped else data,
-            feature_names=list(self.groups_),
-            output_names=None if single else list(self.output_names_),
-            error_std=self._standard_deviations(X) if with_std else None,
-            compute_time=time.perf_counter() - start,
-        )
-        explanation.n_nodes = attribution.n_nodes
-        explanation.error_bound = attribution.error_bound
-        return explanation
-
-    def _standard_deviations(self, X: Any) -> np.ndarray:
-        variances = np.diagonal(self.attribution_covariance(X), axis1=1, axis2=2)
-        return np.sqrt(np.maximum(variances, 0.0))
-
-    def _check_additivity(self, rows: np.ndarray, values: np.ndarray) -> None:
-        expansion = self.expansion_
-        allowed = 1e-6 * (1 + expansion.scale)
-        gap = np.abs(self._empty + values.sum(axis=1) - expansion(rows))
-        if np.any(gap > allowed):
-            raise RuntimeError(
-                f"Base value and attributions miss the model's output by {gap.max():.2e}. With "
-                f"n_nodes={self.n_nodes!r} the quadrature may be too coarse: use n_nodes='auto', "
-                "or check_additivity=False"
-            )
-
-    def __call__(self, X: Any) -> Any:
-        """Explain rows, as `explain` does.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows to explain.
-
-        Returns
-        -------
-        shap.Explanation
-            See `explain`.
-        """
-        return self.explain(X)
-
-    def shap_values(self, X: Any) -> np.ndarray:
-        """Return the attributions as a plain array, laid out as shap's explainers do.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows to explain.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_players) or (n_samples, n_players, n_outputs)
-            Attributions.
-        """
-        return np.asarray(self.explain(X).values)
-
     def transform(self, X: Any) -> np.ndarray:
         """Replace each row by its attributions, for clustering or modelling explanations.
 
@@ -488,17 +369,6 @@ class PKeXShapleyExplainer(
         if self.groups is None and not self.explain_transformed:
             return names_of_columns(names, self.output_names_)
         return self.feature_names_out_.copy()
-
-    def as_shap_explainer(self) -> Any:
-        """Wrap this explainer in a `shap.Explainer`, for code that asks for one.
-
-        Returns
-        -------
-        shap.Explainer
-            Called with rows it returns what `explain` returns.
-        """
-        check_is_fitted(self)
-        return shap_explainer(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,6 +1,7 @@
 """Players: features, or groups of features that act as one."""
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,13 @@ def feature_names_of(X: Any, n_features: int) -> list[str]:
     """Return the names of a frame's columns, x0, x1, ... for anything else."""
     names = getattr(X, "columns", None)
     return [f"x{j}" for j in range(n_features)] if names is None else [str(name) for name in names]
+
+
+def index_of(member: Any) -> int:
+    """Check a feature's position."""
+    if isinstance(member, bool) or not isinstance(member, Integral):
+        raise ValueError(f"groups holds {member!r}; a feature is given by its position or name")
+    return int(member)
 
 
 def player_groups(
@@ -38,7 +46,7 @@ def player_groups(
     Raises
     ------
     ValueError
-        If the groups aren't a partition of the features.
+        If the groups aren't a partition of the features, each named by position or name.
     """
     if groups is None:
         return np.arange(n_features), list(feature_names)
@@ -47,7 +55,9 @@ def player_groups(
     player = np.full(n_features, -1)
     labels: list[str] = []
     for g, group in enumerate(members):
-        columns = [position.get(c, -1) if isinstance(c, str) else int(c) for c in group]
+        columns = [position.get(c, -1) if isinstance(c, str) else index_of(c) for c in group]
+        if not columns:
+            raise ValueError("groups holds an empty group; every player needs a feature")
         for name, j in zip(group, columns, strict=True):
             if not 0 <= j < n_features:
                 raise ValueError(f"groups holds {name!r}, none of the {n_features} features")

@@ -30,6 +30,8 @@ class QuadraticMethods:
         game = self._product_game(what)
         if game.removal != "identity":
             raise ValueError(f"{what} is for removal='identity', got {game.removal!r}")
+        if self.index != "SV":
+            raise ValueError(f"{what} is for index='SV', got {self.index!r}")
         return game
 
     def explain_variance(self, X: Any, include_noise: bool = False) -> Any:
@@ -53,7 +55,8 @@ class QuadraticMethods:
         TypeError
             If the model is no Gaussian-process regression.
         ValueError
-            If the removal isn't the identity, the kernel is a sum, or there are several targets.
+            If the removal isn't the identity or the index not "SV", the kernel is a sum, or there
+            are several targets.
         """
         rows = self._dense(X)
         model = self._gaussian_process("The variance")
@@ -123,7 +126,8 @@ class QuadraticMethods:
         Raises
         ------
         ValueError
-            If the removal isn't the identity, the kernel is a sum, or there are several outputs.
+            If the removal isn't the identity or the index not "SV", the kernel is a sum, or there
+            are several outputs.
         """
         rows = self._dense(X)
         target = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
@@ -145,7 +149,8 @@ class QuadraticMethods:
         Raises
         ------
         ValueError
-            If the removal isn't the identity, the kernel is a sum, or there are several outputs.
+            If the removal isn't the identity or the index not "SV", the kernel is a sum, or there
+            are several outputs.
         """
         found = norm_values(self._identity_game("The norm"), tol=self.tol, n_jobs=self.n_jobs)
         return self._quadratic_explanation(found, None)

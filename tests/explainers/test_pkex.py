@@ -482,7 +482,9 @@ def test_groups(small):
 @pytest.mark.parametrize(
     ("groups", "message"),
     [([[0, 1]], "missing"), ([[0, 1, 2, 3, 4], [0]], "twice"), ([[0, 1, 2, 3, 9]], "none of"),
-     ([["x9"], [0, 1, 2, 3, 4]], "x9"), ([[0, 1, 2, 3, 4, -1]], "none of")],
+     ([["x9"], [0, 1, 2, 3, 4]], "x9"), ([[0, 1, 2, 3, 4, -1]], "none of"),
+     ([[0, 1, 2, 3, 4], []], "empty group"), ([[0, 1, 2, 3, 4.5]], "4.5"),
+     ([[True, 0, 2, 3, 4]], "True")],
 )  # fmt: skip
 def test_groups_must_be_a_partition(small, groups, message):
     X, y = small

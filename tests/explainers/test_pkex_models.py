@@ -23,6 +23,7 @@ from sklearn.linear_model import (
     SGDClassifier,
     SGDRegressor,
 )
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.neighbors import KNeighborsRegressor
@@ -414,3 +415,69 @@ def test_ordinal_and_binned_features(diabetes):
         explanation = explainer.explain(X[:3])
         assert explanation.values.shape == (3, 10)
         assert_allclose(total(explanation), model.predict(X[:3]), rtol=1e-10)
+
+
+# Searches for hyperparameters
+
+
+@pytest.mark.parametrize("kind", [GridSearchCV, RandomizedSearchCV])
+def test_searches_stand_for_their_best_model(diabetes, kind):
+    X, y = diabetes
+    options = {"n_iter": 2, "random_state": 0} if kind is RandomizedSearchCV else {}
+    search = kind(
+        make_pipeline(StandardScaler(), SVR()), {"svr__C": [1.0, 30.0]}, cv=2, **options
+    ).fit(X, y)
+    ours = PKeXShapleyExplainer(search).fit()
+    expected = PKeXShapleyExplainer(search.best_estimator_).fit()
+    assert_array_equal(ours.shap_values(X[:3]), expected.shap_values(X[:3]))
+    assert ours.estimator_ is search
+    assert_allclose(total(ours.explain(X[:3])), search.predict(X[:3]), rtol=1e-10)
+
+
+def test_searches_are_fitted_like_other_models(diabetes):
+    X, y = diabetes
+    names = [f"f{j}" for j in range(X.shape[1])]
+    frame = pd.DataFrame(X, columns=names)
+    frame["place"] = np.where(y > 140, "north", "south")
+    columns = make_column_transformer((StandardScaler(), names), (OneHotEncoder(), ["place"]))
+    search = GridSearchCV(
+        make_pipeline(columns, KernelRidge(kernel="rbf")), {"kernelridge__alpha": [0.1, 1]}, cv=2
+    )
+    ours = PKeXShapleyExplainer(search, removal="interventional", reference=5, random_state=0)
+    explanation = ours.fit(frame, y).explain(frame[:4])
+    assert explanation.feature_names == list(frame.columns)
+    assert_allclose(total(explanation), ours.estimator_.predict(frame[:4]), rtol=1e-10)
+    assert not hasattr(search, "best_estimator_")
+    scaled = TransformedTargetRegressor(search.estimator, transformer=StandardScaler())
+    again = PKeXShapleyExplainer(scaled).fit(frame, y)
+    assert_allclose(
+        total(again.explain(frame[:4])), again.estimator_.predict(frame[:4]), rtol=1e-10
+    )
+
+
+def test_search_without_a_model_is_refused(diabetes):
+    X, y = diabetes
+    search = GridSearchCV(SVR(), {"C": [1.0, 2.0]}, cv=2, refit=False).fit(X, y)
+    with pytest.raises(ValueError, match=r"best_estimator_.*refit=False"):
+        PKeXShapleyExplainer(search).fit()
+
+
+# Models that the given kernel doesn't reproduce
+
+
+@pytest.mark.parametrize(
+    ("model", "output"),
+    [
+        (GaussianProcessClassifier(gp.RBF(2.0), optimizer=None), "auto"),
+        (SVC(), "margin"),
+        (OneVsOneClassifier(SVC()), "auto"),
+        (OneVsRestClassifier(SVC()), "auto"),
+    ],
+)
+def test_wrong_kernel_is_noticed_in_every_output(wine, model, output):
+    X, y = wine
+    model = clone(model).fit(X, y)
+    PKeXShapleyExplainer(model, output=output).fit()
+    wrong = ProductKernel([RBFFactor(gamma=0.9)] * X.shape[1])
+    with pytest.raises(ValueError, match="doesn't reproduce"):
+        PKeXShapleyExplainer(model, output=output, kernel=wrong).fit()

@@ -596,3 +596,32 @@ def test_attribution_covariance_is_refused_where_it_has_no_meaning(small):
     banzhaf = PKeXShapleyExplainer(reference_process(), removal="baseline", index="BV").fit()
     with pytest.raises(ValueError, match="index"):
         banzhaf.attribution_covariance(X_TRAIN)
+
+
+def test_what_another_game_would_answer_is_refused(small):
+    X, y = small
+    model = KernelRidge(kernel="rbf").fit(X, y)
+    shifted = PKeXShapleyExplainer(model, empty_value=0.0).fit()
+    for ask in (
+        lambda: shifted.interactions(X[:1]),
+        lambda: shifted.component([0], X[:1]),
+        lambda: shifted.game(X[0]),
+        lambda: shifted.explain_norm(),
+        lambda: shifted.explain_loss(X, y),
+    ):
+        with pytest.raises(ValueError, match="empty_value=None"):
+            ask()
+    banzhaf = PKeXShapleyExplainer(model, index="BV").fit()
+    for ask in (banzhaf.explain_norm, lambda: banzhaf.explain_loss(X, y)):
+        with pytest.raises(ValueError, match="index='SV', got 'BV'"):
+            ask()
+
+
+def test_plain_values_are_those_of_the_explanation(small):
+    X, y = small
+    for target in (y, np.column_stack([y, -y])):
+        explainer = PKeXShapleyExplainer(KernelRidge(kernel="rbf"), empty_value=1.0).fit(X, target)
+        assert_array_equal(explainer.shap_values(X[:3]), explainer.explain(X[:3]).values)
+    coarse = PKeXShapleyExplainer(KernelRidge(kernel="rbf", gamma=3.0), n_nodes=1).fit(X, y)
+    with pytest.raises(RuntimeError, match="miss the model's output"):
+        coarse.shap_values(X)
