@@ -91,7 +91,7 @@ class HSICShapleyExplainer(BaseEstimator):
         Precision of the torch engine. With "float32" values are good to 1e-6 of the weights'
         total, and `tol` counts as at least that.
     n_jobs : int, default=None
-        Threads.
+        Threads over tiles of pairs, or over the draws of "spectral"; "incomplete" takes one.
     random_state : int, RandomState or None, default=None
         Draws, blocks, permutations; rows for the median of more than 2000.
 
@@ -299,7 +299,7 @@ class HSICShapleyExplainer(BaseEstimator):
             "engine": resolve_engine(self.backend, self.device, self.dtype),
         }
         if self.estimator == "spectral":
-            return spectral_hsic(x, y, self.scaling, self.n_draws, generator)
+            return spectral_hsic(x, y, self.scaling, self.n_draws, generator, self.n_jobs)
         if self.estimator == "incomplete":
             n_pairs = 16 * len(x.sample) if self.n_pairs is None else self.n_pairs
             sides = (y, x) if self.sides == "y" else (x, y)
@@ -318,7 +318,7 @@ class HSICShapleyExplainer(BaseEstimator):
     def _full(self, x: Side, y: Side) -> Estimate:
         """Compute the values over all pairs."""
         if self.sides == "joint":
-            return joint_hsic(x, y, self.statistic, self.scaling, tol=self.tol)
+            return joint_hsic(x, y, self.statistic, self.scaling, tol=self.tol, n_jobs=self.n_jobs)
         sides = (y, x) if self.sides == "y" else (x, y)
         engine = resolve_engine(self.backend, self.device, self.dtype)
         return full_hsic(

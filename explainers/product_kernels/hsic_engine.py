@@ -19,6 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from equipoise.blocks import map_blocks
+
 from .engines import exclusive_products, lane_blocks
 from .kernels import ProductKernel, player_factors
 from .nodes import exact_node_count, gauss_legendre_01, n_quadrature_nodes
@@ -46,8 +48,7 @@ class Side(NamedTuple):
 
     def matrix(self, rows: slice, columns: slice) -> np.ndarray:
         """Compute a tile of the kernel matrix without its scale."""
-        plain = ProductKernel(self.kernel.factors)
-        return np.asarray(plain(self.sample[rows], self.sample[columns]))
+        return self.kernel.unscaled(self.sample[rows], self.sample[columns])
 
 
 class Centring(NamedTuple):
@@ -84,11 +85,14 @@ class Centring(NamedTuple):
 
 
 def row_sums(
-    matrix: Callable[[slice, slice], np.ndarray], n: int, off_diagonal: bool
+    matrix: Callable[[slice, slice], np.ndarray], n: int, off_diagonal: bool, n_players: int = 1
 ) -> np.ndarray:
-    """Sum the rows of a symmetric matrix given by tiles, with or without its diagonal."""
+    """Sum the rows of a symmetric matrix given by tiles, with or without its diagonal.
+
+    `n_players` is the number of factors that a tile is made of, which bounds the tile's size.
+    """
     sums = np.zeros(n)
-    for rows, columns in tiles(n):
+    for rows, columns in tiles(n, n_players):
         K = matrix(rows, columns)
         if rows == columns:
             sums[rows] += K.sum(axis=1) - (np.diag(K) if off_diagonal else 0.0)
@@ -136,8 +140,27 @@ def diagonal_matrix(side: Side, t: float, rows: slice, columns: slice) -> np.nda
     return (side.absence + t * (F - side.absence)).prod(axis=-1)
 
 
+def joint_tile(
+    x: Side, y: Side, centrings: list[Centring], t: float, tile: tuple[slice, slice]
+) -> list[np.ndarray]:
+    """Add up the joint game's derivatives at t over a tile's pairs, for both sides' players."""
+    rows, columns = tile
+    times = 1.0 if rows == columns else 2.0
+    D = [side.factors(rows, columns) - side.absence for side in (x, y)]
+    F = [side.absence + t * z for side, z in zip((x, y), D, strict=True)]
+    return [
+        times
+        * np.einsum(
+            "ab,abj->j",
+            centrings[1 - k].weights(F[1 - k].prod(axis=-1), rows, columns),
+            D[k] * exclusive_products(F[k]),
+        )
+        for k in (0, 1)
+    ]
+
+
 def joint_values(
-    x: Side, y: Side, statistic: str, scaling: str, tol: float
+    x: Side, y: Side, statistic: str, scaling: str, tol: float, n_jobs: int | None = None
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Compute the values of the joint game of both sides' players.
 
@@ -151,6 +174,8 @@ def joint_values(
         Denominator of "biased".
     tol : float
         Tolerance of the quadrature, relative to the weights' total.
+    n_jobs : int, optional
+        Threads over tiles of pairs.
 
     Returns
     -------
@@ -174,17 +199,16 @@ def joint_values(
     for t, w in zip(*gauss_legendre_01(m), strict=True):
         centrings = [
             Centring(
-                statistic, scaling, row_sums(partial(diagonal_matrix, side, t), n, off_diagonal)
+                statistic,
+                scaling,
+                row_sums(partial(diagonal_matrix, side, t), n, off_diagonal, d),
             )
             for side in (x, y)
         ]
-        for rows, columns in tiles(n):
-            times = w if rows == columns else 2 * w
-            D = [side.factors(rows, columns) - side.absence for side in (x, y)]
-            F = [side.absence + t * z for side, z in zip((x, y), D, strict=True)]
-            for k in (0, 1):
-                weights = centrings[1 - k].weights(F[1 - k].prod(axis=-1), rows, columns)
-                phi[k] += times * np.einsum("ab,abj->j", weights, D[k] * exclusive_products(F[k]))
+        parts = map_blocks(partial(joint_tile, x, y, centrings, t), tiles(n, 4 * d), n_jobs)
+        for part in parts:
+            phi[0] += w * part[0]
+            phi[1] += w * part[1]
     scale = x.kernel.scale * y.kernel.scale
     bound = 0.0 if m == exact_node_count(d) else scale * total * tol
     return scale * phi[0], scale * phi[1], bound
@@ -194,5 +218,5 @@ def largest_z(side: Side) -> float:
     """Compute the largest sum_j |k_j - b_j| of all pairs."""
     return max(
         float(np.abs(side.factors(rows, columns) - side.absence).sum(axis=-1).max())
-        for rows, columns in tiles(len(side.sample))
+        for rows, columns in tiles(len(side.sample), side.n_players)
     )

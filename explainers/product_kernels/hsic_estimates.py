@@ -58,6 +58,7 @@ def full_hsic(
     scale = players.kernel.scale * other.kernel.scale
     values, _, bound = pair_values(
         n,
+        players.n_players,
         side_integrals(players, tol, engine),
         centred_weights(other.matrix, n, statistic, scaling),
         n_jobs,
@@ -65,14 +66,16 @@ def full_hsic(
     return Estimate(scale * values, scale * bound)
 
 
-def joint_hsic(x: Side, y: Side, statistic: str, scaling: str, *, tol: float) -> Estimate:
+def joint_hsic(
+    x: Side, y: Side, statistic: str, scaling: str, *, tol: float, n_jobs: int | None
+) -> Estimate:
     """Compute the values of the joint game of both sides' players, X's before Y's.
 
     Parameters
     ----------
     x, y : Side
         The two variables.
-    statistic, scaling, tol
+    statistic, scaling, tol, n_jobs
         As in `full_hsic`.
 
     Returns
@@ -80,7 +83,7 @@ def joint_hsic(x: Side, y: Side, statistic: str, scaling: str, *, tol: float) ->
     Estimate
         Exact values.
     """
-    phi_x, phi_y, bound = joint_values(x, y, statistic, scaling, tol)
+    phi_x, phi_y, bound = joint_values(x, y, statistic, scaling, tol, n_jobs)
     return Estimate(np.concatenate([phi_x, phi_y]), bound)
 
 
@@ -160,7 +163,11 @@ def permuted_hsic(
     W = centred_weights(other.matrix, n, statistic, scaling)(everything, everything)
     orders = [np.arange(n), *(generator.permutation(n) for _ in range(n_permutations))]
     found = sum_over_tiles(
-        n, side_integrals(players, tol, engine), permuted_weights(W, np.array(orders)), n_jobs
+        n,
+        players.n_players,
+        side_integrals(players, tol, engine),
+        permuted_weights(W, np.array(orders)),
+        n_jobs,
     )
     scale = players.kernel.scale * other.kernel.scale
     return tested(scale * found.total, scale * found.worst * float(np.abs(W).sum()), max_t)

@@ -11,9 +11,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .hsic import HSICShapleyExplainer
 from .kernels import ProductKernel
-from .parameters import COMPUTATION, KERNEL, WIDTH
+from .parameters import ESTIMATION, KERNEL, WIDTH
 
 __all__ = ["HSICShapleySelector"]
+
+
+# The parameters of estimation that ranking features has a use for.
+ESTIMATION_NAMES = tuple(
+    name for name in ESTIMATION if name not in ("groups", "n_permutations", "max_t")
+)
 
 
 class HSICShapleySelector(SelectorMixin, BaseEstimator):
@@ -30,19 +36,33 @@ class HSICShapleySelector(SelectorMixin, BaseEstimator):
     threshold : float, default=None
         Keep features with scores above this, instead of a number of them.
     kernel_x : {"rbf", "laplacian"} or ProductKernel, default="rbf"
-        As in `HSICShapleyExplainer`, like the next four.
+        As in `HSICShapleyExplainer`, like all that follows.
     kernel_y : {"auto", "rbf", "laplacian", "delta"} or ProductKernel, default="auto"
         Kernel of the target.
     gamma_x, gamma_y : {"median", "scale"} or float, default="median"
         Widths.
     statistic : {"biased", "unbiased"}, default="biased"
         Which estimate of HSIC.
+    removal : {"identity", "mean"}, default="identity"
+        What an absent feature's factor becomes.
+    estimator : {"full", "block", "incomplete", "spectral"}, default="full"
+        All pairs of rows, or an estimate for large samples.
+    n_draws : int, default=2000
+        Draws of "spectral".
+    n_pairs, n_blocks : int, default=None
+        Quadruples of "incomplete", and blocks of "block".
     tol : float, default=1e-12
         Error allowed for the quadrature.
+    backend : {"auto", "numba", "numpy", "torch"}, default="auto"
+        Engine of the integrals.
+    device : str, default="cpu"
+        Torch device.
+    dtype : {"float64", "float32"}, default="float64"
+        Precision of the torch engine.
     n_jobs : int, default=None
         Threads.
     random_state : int, RandomState or None, default=None
-        Draws the rows for the median of more than 2000.
+        Draws and blocks; the rows for the median of more than 2000.
 
     Attributes
     ----------
@@ -50,6 +70,8 @@ class HSICShapleySelector(SelectorMixin, BaseEstimator):
         Shapley values of HSIC.
     statistic_ : float
         HSIC, the scores' sum.
+    standard_errors_ : ndarray of shape (n_features_in_,) or None
+        Standard errors of the scores; None for "full", which is exact.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -83,7 +105,7 @@ class HSICShapleySelector(SelectorMixin, BaseEstimator):
         "gamma_x": WIDTH,
         "gamma_y": WIDTH,
         "statistic": [StrOptions({"biased", "unbiased"})],
-        **{name: COMPUTATION[name] for name in ("tol", "n_jobs", "random_state")},
+        **{name: ESTIMATION[name] for name in ESTIMATION_NAMES},
     }
 
     def __init__(
@@ -96,7 +118,15 @@ class HSICShapleySelector(SelectorMixin, BaseEstimator):
         gamma_x: str | float = "median",
         gamma_y: str | float = "median",
         statistic: str = "biased",
+        removal: str = "identity",
+        estimator: str = "full",
+        n_draws: int = 2000,
+        n_pairs: int | None = None,
+        n_blocks: int | None = None,
         tol: float = 1e-12,
+        backend: str = "auto",
+        device: str = "cpu",
+        dtype: str = "float64",
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -107,7 +137,15 @@ class HSICShapleySelector(SelectorMixin, BaseEstimator):
         self.gamma_x = gamma_x
         self.gamma_y = gamma_y
         self.statistic = statistic
+        self.removal = removal
+        self.estimator = estimator
+        self.n_draws = n_draws
+        self.n_pairs = n_pairs
+        self.n_blocks = n_blocks
         self.tol = tol
+        self.backend = backend
+        self.device = device
+        self.dtype = dtype
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -130,8 +168,8 @@ class HSICShapleySelector(SelectorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If both `n_features_to_select` and `threshold` are given, or the first exceeds the
-            number of features.
+            If both `n_features_to_select` and `threshold` are given, the first exceeds the number
+            of features, or parameters don't go together, see `HSICShapleyExplainer`.
         """
         if self.n_features_to_select is not None and self.threshold is not None:
             raise ValueError("n_features_to_select and threshold are both given; give one of them")
@@ -141,9 +179,7 @@ class HSICShapleySelector(SelectorMixin, BaseEstimator):
             self.gamma_x,
             self.gamma_y,
             statistic=self.statistic,
-            tol=self.tol,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
+            **{name: getattr(self, name) for name in ESTIMATION_NAMES},
         )
         if y is None:
             raise ValueError(
@@ -158,6 +194,7 @@ class HSICShapleySelector(SelectorMixin, BaseEstimator):
         validate_data(self, X, skip_check_array=True)
         self.scores_ = explainer.values_
         self.statistic_ = explainer.statistic_
+        self.standard_errors_ = explainer.standard_errors_
         return self
 
     def _get_support_mask(self) -> np.ndarray:

@@ -73,7 +73,7 @@ class MMDShapleyExplainer(BaseEstimator):
         Precision of the torch engine. With "float32" values are good to 1e-6 of the weights'
         total, and `tol` counts as at least that.
     n_jobs : int, default=None
-        Threads.
+        Threads over tiles of pairs, or over the draws of "spectral"; "incomplete" takes one.
     random_state : int, RandomState or None, default=None
         Draws, blocks, permutations; rows for the median of more than 2000.
 
@@ -243,8 +243,9 @@ class MMDShapleyExplainer(BaseEstimator):
         }
         if self.estimator == "spectral":
             return spectral_mmd(
-                pool.kernel, *pool.samples, pool.player, d, self.statistic, self.n_draws, generator
-            )
+                pool.kernel, *pool.samples, pool.player, d, self.statistic, self.n_draws, generator,
+                self.n_jobs,
+            )  # fmt: skip
         if self.estimator == "incomplete":
             n_pairs = 16 * max(pool.sizes) if self.n_pairs is None else self.n_pairs
             return incomplete_mmd(

@@ -139,6 +139,7 @@ def full_mmd(
     """
     values, _, bound = pair_values(
         len(pool.rows),
+        pool.n_players,
         pool.integrals(tol, engine),
         partial(mmd_weights, pool.labels, statistic),
         n_jobs,
@@ -222,6 +223,7 @@ def permuted_mmd(
     H = permuted_labels(pool.labels, n_permutations, generator)
     found = sum_over_tiles(
         len(pool.rows),
+        pool.n_players,
         pool.integrals(tol, engine),
         partial(label_forms, H, statistic == "u"),
         n_jobs,

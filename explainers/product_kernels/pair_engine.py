@@ -225,6 +225,7 @@ def kernel_integrals(
 
 def sum_over_tiles(
     n: int,
+    n_players: int,
     integrals: Integrals,
     consume: Callable[[Tile], np.ndarray],
     n_jobs: int | None = None,
@@ -233,8 +234,8 @@ def sum_over_tiles(
 
     Parameters
     ----------
-    n : int
-        Number of rows in the pool.
+    n, n_players : int
+        Number of rows in the pool, and of players.
     integrals : callable
         Computes tiles of A.
     consume : callable
@@ -252,7 +253,7 @@ def sum_over_tiles(
         A, worst, most = integrals(*pair)
         return consume(Tile(*pair, A)), worst, most
 
-    totals, worst, most = zip(*map_blocks(one, tiles(n), n_jobs), strict=True)
+    totals, worst, most = zip(*map_blocks(one, tiles(n, n_players), n_jobs), strict=True)
     return PairValues(sum(totals), max(most), max(worst))
 
 
@@ -267,6 +268,7 @@ def weighted_sum(weight: Callable[[slice, slice], np.ndarray], tile: Tile) -> np
 
 def pair_values(
     n: int,
+    n_players: int,
     integrals: Integrals,
     weight: Callable[[slice, slice], np.ndarray],
     n_jobs: int | None = None,
@@ -275,8 +277,8 @@ def pair_values(
 
     Parameters
     ----------
-    n : int
-        Number of rows in the pool.
+    n, n_players : int
+        Number of rows in the pool, and of players.
     integrals : callable
         Computes tiles of A.
     weight : callable
@@ -293,5 +295,5 @@ def pair_values(
     error_bound : float
         Bound on the quadrature's absolute error of any value.
     """
-    found = sum_over_tiles(n, integrals, partial(weighted_sum, weight), n_jobs)
+    found = sum_over_tiles(n, n_players, integrals, partial(weighted_sum, weight), n_jobs)
     return found.total[0], found.n_nodes, float(found.worst * found.total[1, 0])

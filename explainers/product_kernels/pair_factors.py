@@ -4,17 +4,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .engines import lane_blocks, term_rows
+from .engines import LANES, lane_blocks, term_rows
 from .kernels import ProductKernel, player_factors, player_logs
 
 __all__ = ["kernel_tile", "mean_factors", "point_factors", "product_tile", "tiles"]
 
-_TILE = 256
+_LARGEST_SIDE = 256
+_TILE_BYTES = 2**24  # of one array of all players' factors
 
 
-def tiles(n: int) -> Iterator[tuple[slice, slice]]:
-    """Cut the upper triangle of an (n, n) matrix into square tiles."""
-    cuts = [slice(start, min(start + _TILE, n)) for start in range(0, n, _TILE)]
+def tiles(n: int, n_players: int = 1) -> Iterator[tuple[slice, slice]]:
+    """Cut the upper triangle of an (n, n) matrix into square tiles, smaller with many players."""
+    wanted = int((_TILE_BYTES / (8 * max(1, n_players))) ** 0.5) // LANES * LANES
+    side = min(_LARGEST_SIDE, max(LANES, wanted))
+    cuts = [slice(start, min(start + side, n)) for start in range(0, n, side)]
     for k, rows in enumerate(cuts):
         for columns in cuts[k:]:
             yield rows, columns
@@ -62,7 +65,7 @@ def mean_factors(
 ) -> np.ndarray:
     """Average each player's factor over all pairs of rows, of shape (n_players,)."""
     total = np.zeros(n_players)
-    for rows, columns in tiles(len(U)):
+    for rows, columns in tiles(len(U), n_players):
         F = player_factors(kernel, U[rows], lane_blocks(U[columns]), player, n_players)
         n_columns = columns.stop - columns.start
         sums = np.moveaxis(F, 2, 0).reshape(n_players, len(F), -1)[..., :n_columns].sum(axis=(1, 2))

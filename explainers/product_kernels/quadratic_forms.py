@@ -104,12 +104,13 @@ def variance_values(
         logs, plain = point_factors(kernel, x, support, game.player, game.n_players)
         values[i], nodes, bound = pair_values(
             len(support),
+            game.n_players,
             partial(compiled_integrals, partial(product_tile, logs, plain), ones, rules),
             partial(weight_tile, W),
             n_jobs,
         )
         most_nodes, error_bound = max(most_nodes, nodes), max(error_bound, bound)
-    k = np.asarray(ProductKernel(kernel.factors)(X, support))
+    k = kernel.unscaled(X, support)
     total = base + np.einsum("ia,ab,ib->i", k, W, k) - W.sum()
     return QuadraticAttribution(values, np.full(len(X), base), total, most_nodes, error_bound)
 
@@ -137,13 +138,14 @@ def norm_values(game: PlayerGame, *, tol: float, n_jobs: int | None) -> Quadrati
         return QuadraticAttribution(np.zeros(game.n_players), 0.0, 0.0, 0, 0.0)
     values, nodes, bound = pair_values(
         len(alpha),
+        game.n_players,
         kernel_integrals(
             kernel, support, game.player, game.n_players, np.ones(game.n_players), tol=tol
         ),
         partial(outer_tile, alpha),
         n_jobs,
     )
-    K = np.asarray(ProductKernel(kernel.factors)(support, support))
+    K = kernel.unscaled(support, support)
     return QuadraticAttribution(
         values, float(alpha.sum() ** 2), float(alpha @ K @ alpha), nodes, bound
     )
@@ -187,6 +189,7 @@ def loss_values(
             logs, plain = point_factors(kernel, x, support, game.player, game.n_players)
             quadratic, nodes, bound = pair_values(
                 len(alpha),
+                game.n_players,
                 partial(compiled_integrals, partial(product_tile, logs, plain), ones, rules),
                 partial(outer_tile, alpha),
                 n_jobs,

@@ -6,9 +6,12 @@ with its increment. The mean over draws is unbiased for the Shapley value, in ti
 sample size, and every draw's credits sum to its own statistic.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+
+from equipoise.blocks import map_blocks
 
 from .estimates import Estimate, over_draws
 from .factors import HammingFactor, LaplacianFactor, RBFFactor
@@ -44,21 +47,43 @@ def draw_frequencies(
     return np.stack(columns, axis=1)
 
 
+#: From the phases e = exp(i omega' U) of all rows, of shape (N,), to a statistic.
+PhaseStatistic = Callable[[np.ndarray], float]
+
+
+def walk_credits(
+    statistic: PhaseStatistic, steps: list[np.ndarray], order: np.ndarray
+) -> np.ndarray:
+    """Walk through the players in an order and back; credit each with its mean increment."""
+    credits = np.zeros(len(order))
+    nobody = np.ones(len(steps[0]), dtype=complex)
+    empty = statistic(nobody)
+    for walk in (order, order[::-1]):
+        e, before = nobody, empty
+        for g in walk:
+            e = e * steps[g]
+            after = statistic(e)
+            credits[g] += (after - before) / 2
+            before = after
+    return credits
+
+
 def spectral_credits(
-    statistic: partial,
+    statistic_of: Callable[[int], PhaseStatistic],
     kernel: ProductKernel,
     U: np.ndarray,
     player: np.ndarray,
     n_players: int,
     n_draws: int,
     generator: np.random.RandomState,
+    n_jobs: int | None = None,
 ) -> np.ndarray:
     """Credit the increments of a statistic of phases to the players.
 
     Parameters
     ----------
-    statistic : callable
-        From complex exponentials e of shape (N,) to a number.
+    statistic_of : callable
+        From the number of a draw to its statistic.
     kernel : ProductKernel
         RBF and Laplacian factors.
     U : ndarray of shape (N, d)
@@ -71,6 +96,8 @@ def spectral_credits(
         Number of draws; each is walked through in a random order and back.
     generator : RandomState
         Draws frequencies and orders.
+    n_jobs : int, optional
+        Threads over draws.
 
     Returns
     -------
@@ -79,20 +106,13 @@ def spectral_credits(
     """
     omega = draw_frequencies(kernel, generator, n_draws)
     members = [np.flatnonzero(player == g) for g in range(n_players)]
-    credits = np.zeros((n_draws, n_players))
-    empty = statistic(np.ones(len(U), dtype=complex))
-    for r in range(n_draws):
-        order = generator.permutation(n_players)
+    orders = [generator.permutation(n_players) for _ in range(n_draws)]
+
+    def one(r: int) -> np.ndarray:
         steps = [np.exp(1j * (U[:, inside] @ omega[r, inside])) for inside in members]
-        for walk in (order, order[::-1]):
-            e = np.ones(len(U), dtype=complex)
-            before = empty
-            for g in walk:
-                e = e * steps[g]
-                after = statistic(e)
-                credits[r, g] += (after - before) / 2
-                before = after
-    return credits
+        return walk_credits(statistic_of(r), steps, orders[r])
+
+    return np.stack(map_blocks(one, range(n_draws), n_jobs))
 
 
 def phase_mmd(n: int, m: int, statistic: str, e: np.ndarray) -> float:
@@ -111,6 +131,7 @@ def spectral_mmd(
     statistic: str,
     n_draws: int,
     generator: np.random.RandomState,
+    n_jobs: int | None = None,
 ) -> Estimate:
     """Estimate the values of MMD^2 from drawn frequencies.
 
@@ -130,17 +151,20 @@ def spectral_mmd(
         Number of draws.
     generator : RandomState
         Draws frequencies and orders.
+    n_jobs : int, optional
+        Threads over draws.
 
     Returns
     -------
     Estimate
         With standard errors.
     """
-    credits = kernel.scale * spectral_credits(
-        partial(phase_mmd, len(X), len(Y), statistic),
-        kernel, np.vstack([X, Y]), player, n_players, n_draws, generator,
+    of_all_draws = partial(phase_mmd, len(X), len(Y), statistic)
+    credits = spectral_credits(
+        lambda r: of_all_draws, kernel, np.vstack([X, Y]), player, n_players, n_draws, generator,
+        n_jobs,
     )  # fmt: skip
-    return over_draws(credits)
+    return over_draws(kernel.scale * credits)
 
 
 def phase_hsic(features: np.ndarray, e: np.ndarray) -> float:
@@ -149,7 +173,12 @@ def phase_hsic(features: np.ndarray, e: np.ndarray) -> float:
 
 
 def spectral_hsic(
-    x: Side, y: Side, scaling: str, n_draws: int, generator: np.random.RandomState
+    x: Side,
+    y: Side,
+    scaling: str,
+    n_draws: int,
+    generator: np.random.RandomState,
+    n_jobs: int | None = None,
 ) -> Estimate:
     """Estimate the values of biased HSIC from drawn frequencies.
 
@@ -165,6 +194,8 @@ def spectral_hsic(
         Number of draws.
     generator : RandomState
         Draws frequencies and orders.
+    n_jobs : int, optional
+        Threads over draws.
 
     Returns
     -------
@@ -176,18 +207,20 @@ def spectral_hsic(
     if len(y.kernel.factors) == 1 and isinstance(first, HammingFactor) and first.lam == 1:
         classes = np.unique(y.sample, return_inverse=True)[1].ravel()
         one_hot = np.eye(classes.max() + 1)[classes]
-        psi: list[np.ndarray] = [one_hot - one_hot.mean(axis=0)] * n_draws
+        of_classes = partial(phase_hsic, one_hot - one_hot.mean(axis=0))
+
+        def statistic_of(r: int) -> PhaseStatistic:
+            return of_classes
+
     else:
-        phases = np.exp(1j * y.sample @ draw_frequencies(y.kernel, generator, n_draws).T)
-        psi = [column[:, None] - column.mean() for column in phases.T]
-    credits = np.concatenate(
-        [
-            spectral_credits(
-                partial(phase_hsic, features.conj()), x.kernel, x.sample, x.player, x.n_players, 1,
-                generator,
-            )
-            for features in psi
-        ]
-    )  # fmt: skip
+        omega = draw_frequencies(y.kernel, generator, n_draws)
+
+        def statistic_of(r: int) -> PhaseStatistic:
+            psi = np.exp(-1j * (y.sample @ omega[r]))[:, None]
+            return partial(phase_hsic, psi - psi.mean(axis=0))
+
+    credits = spectral_credits(
+        statistic_of, x.kernel, x.sample, x.player, x.n_players, n_draws, generator, n_jobs
+    )
     square = 1.0 if scaling == "n" else (n / (n - 1)) ** 2
     return over_draws(credits * (square * x.kernel.scale * y.kernel.scale))

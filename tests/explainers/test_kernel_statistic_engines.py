@@ -4,17 +4,20 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from equipoise.explainers import (
     CallableFactor,
     Chi2Factor,
     HSICShapleyExplainer,
+    HSICShapleySelector,
     MMDShapleyExplainer,
     ProductKernel,
     RBFFactor,
 )
 from equipoise.explainers.product_kernels import incomplete_statistics
+from equipoise.explainers.product_kernels.engines import LANES, lane_blocks, term_rows
+from equipoise.explainers.product_kernels.pair_factors import tiles
 
 
 @pytest.fixture(scope="module")
@@ -161,3 +164,90 @@ def test_joint_error_bound_holds(pairs):
         assert exact.error_bound_ <= 1e-13
         gap = np.abs(coarse.values_ - exact.values_).max()
         assert 1e-15 < gap <= coarse.error_bound_ < 0.1
+
+
+@pytest.mark.parametrize("n_players", [1, 40, 1000, 10**6])
+@pytest.mark.parametrize("n", [1, 256, 700])
+def test_tiles_cover_the_upper_triangle_once_within_memory(n, n_players):
+    covered = np.zeros((n, n), dtype=int)
+    for rows, columns in tiles(n, n_players):
+        covered[rows, columns] += 1
+        covered[columns, rows] += rows != columns
+        size = 8 * n_players * (rows.stop - rows.start) * (columns.stop - columns.start)
+        assert size <= max(2**24, 8 * n_players * LANES**2)
+    assert (covered == 1).all()
+
+
+@pytest.mark.parametrize("n", [1, LANES - 1, LANES, 2 * LANES + 5])
+def test_lanes_are_terms_side_by_side_padded_with_the_last(n):
+    array = np.random.default_rng(0).normal(size=(2, n, 3))
+    blocks = lane_blocks(array)
+    assert blocks.flags.c_contiguous
+    for one, row in zip(blocks, array, strict=True):
+        terms = term_rows(one[None])[0]
+        assert_array_equal(terms[:n], row)
+        assert_array_equal(terms[n:], np.repeat(row[-1:], len(terms) - n, axis=0))
+
+
+def test_many_features_in_small_tiles():
+    generator = np.random.default_rng(0)
+    X, Y = generator.normal(size=(2, 20, 600))
+    kernel = ProductKernel([RBFFactor(gamma=0.01)] * 600)
+    ours = MMDShapleyExplainer(kernel, removal="mean").fit(X, Y)
+    assert len(list(tiles(40, 600))) > 1
+    pool, sample = np.vstack([X, Y]), np.repeat([0, 1], 20)
+    W = np.where(np.equal.outer(sample, sample), 1 / (20 * 19), -1 / 400) * (1 - np.eye(40))
+    F = kernel.factors_matrix(pool, pool)
+    b = F.mean(axis=(0, 1))
+    whole = (W * F.prod(axis=-1)).sum() - b.prod() * W.sum()
+    assert ours.statistic_ == pytest.approx(whole, abs=1e-13)
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    for j in (0, 300, 599):
+        expected = 0.0
+        for t, w in zip((1 + nodes) / 2, weights / 2, strict=True):
+            others = np.delete(b + t * (F - b), j, axis=-1).prod(axis=-1)
+            expected += w * (W * (F[..., j] - b[j]) * others).sum()
+        assert ours.values_[j] == pytest.approx(expected, abs=1e-13)
+
+
+@pytest.mark.parametrize(
+    "options", [{"sides": "joint"}, {"estimator": "spectral", "n_draws": 30}, {"sides": "y"}]
+)
+def test_threads_change_nothing(pairs, options):
+    one, two = (
+        HSICShapleyExplainer(**options, n_jobs=n_jobs, random_state=0).fit(*pairs)
+        for n_jobs in (None, 2)
+    )
+    assert_allclose(two.values_, one.values_, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"backend": "numpy"},
+        {"backend": "torch"},
+        {"removal": "mean", "statistic": "unbiased"},
+        {"estimator": "spectral", "n_draws": 50},
+        {"estimator": "incomplete", "statistic": "unbiased", "n_pairs": 200},
+        {"estimator": "block", "n_blocks": 3},
+    ],
+)
+def test_selector_scores_as_its_explainer(pairs, options):
+    X, y = pairs[0], pairs[1][:, 0]
+    selector = HSICShapleySelector(1, **options, random_state=0).fit(X, y)
+    explainer = HSICShapleyExplainer(**options, random_state=0).fit(X, y)
+    assert_array_equal(selector.scores_, explainer.values_)
+    assert (selector.standard_errors_ is None) == ("estimator" not in options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"backend": "fortran"}, "'backend' parameter of HSICShapleySelector"),
+        ({"estimator": "spectral", "backend": "numba"}, "computed in NumPy alone"),
+        ({"estimator": "incomplete"}, "incomplete"),
+    ],
+)
+def test_selector_refuses_what_its_explainer_does(pairs, options, message):
+    with pytest.raises(ValueError, match=message):
+        HSICShapleySelector(**options).fit(pairs[0], pairs[1][:, 0])
