@@ -21,7 +21,7 @@ from scipy.linalg import cho_solve
 
 from .attribution import attribute
 from .expansion import ProductKernelExpansion, dense_rows
-from .kernels import ProductKernel, paired_factors
+from .kernels import paired_factors
 from .nodes import exact_node_count, gauss_legendre_01, n_quadrature_nodes
 from .player_game import PlayerGame
 from .quadratic_forms import single_term
@@ -111,10 +111,9 @@ def attribution_covariance(
     every = ProductKernelExpansion(support, np.eye(len(support)), np.zeros(len(support)), (kernel,))
     each = PlayerGame(every, game.player, d, game.removal, background, shares)
     Phi = attribute(each, X, tol=tol, n_jobs=n_jobs).values  # (n, d, n_support)
-    plain = ProductKernel(kernel.factors)
 
     def factors(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        return paired_factors(plain, first, second, game.player, d)
+        return paired_factors(kernel, first, second, game.player, d)
 
     n_rows = len(background)
     index = np.arange(n_rows)

@@ -45,12 +45,15 @@ def lane_blocks(array: np.ndarray) -> np.ndarray:
         Contiguous float64.
     """
     *lead, n, columns = array.shape
-    n_blocks = -(-n // LANES)
-    padded = np.empty((*lead, n_blocks * LANES, columns))
-    padded[..., :n, :] = array
-    padded[..., n:, :] = array[..., -1:, :]
-    blocks = padded.reshape(*lead, n_blocks, LANES, columns)
-    return np.ascontiguousarray(np.swapaxes(blocks, -1, -2))
+    full, rest = divmod(n, LANES)
+    blocks = np.empty((*lead, full + (rest > 0), columns, LANES))
+    whole = array[..., : n - rest, :].reshape(*lead, full, LANES, columns)
+    blocks[..., :full, :, :] = np.swapaxes(whole, -1, -2)
+    if rest:
+        last = blocks[..., -1, :, :]
+        last[..., :rest] = np.swapaxes(array[..., n - rest :, :], -1, -2)
+        last[..., rest:] = array[..., -1, :, None]
+    return blocks
 
 
 def term_rows(A: np.ndarray) -> np.ndarray:

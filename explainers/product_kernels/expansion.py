@@ -124,11 +124,10 @@ class ProductKernelExpansion:
         """
         values = np.tile(self.intercept, (X.shape[0], 1)).astype(np.float64)
         for kernel, support, coef in self.weighted_terms():
-            plain = ProductKernel(kernel.factors)
             if has_sparse_form(kernel) and (sparse.issparse(X) or sparse.issparse(support)):
-                K = sparse_kernel(plain, X, support)
+                K = sparse_kernel(kernel, X, support)
             else:
-                K = np.asarray(plain(dense_rows(X), dense_rows(support)))
+                K = kernel.unscaled(dense_rows(X), dense_rows(support))
             values += K @ coef
         return values
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -123,12 +124,17 @@ class ProductKernel:
             )
         return terms[0]
 
-    @property
+    @cached_property
     def unit(self) -> bool:
         """Whether all factors lie in [0, 1]."""
         return all(factor.unit for factor in self.factors)
 
-    @property
+    @cached_property
+    def has_logs(self) -> bool:
+        """Whether the factors are known by their logarithms."""
+        return all(not isinstance(k, CallableFactor) or k.log for k in self.factors)
+
+    @cached_property
     def formulas(self) -> tuple[np.ndarray, np.ndarray]:
         """Codes and parameters of the factors, each of shape (d,); code -1 has no formula."""
         # Thousands of features usually share one factor object.
@@ -190,9 +196,26 @@ class ProductKernel:
         X, Y = self.columns(X), self.columns(Y)
         if not (len(X) and len(Y)):
             return np.zeros((len(X), len(Y)))
+        return self.scale * self.unscaled(X, Y)
+
+    def unscaled(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Compute the product of the factors, without `scale`.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            Points.
+        Y : ndarray of shape (m, d)
+            Other points, at least one.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            Products.
+        """
         whole = np.zeros(len(self.factors), dtype=np.intp)
         K = player_factors(self, X, lane_blocks(Y), whole, 1)
-        return self.scale * K.reshape(len(X), -1)[:, : len(Y)]
+        return K.reshape(len(X), -1)[:, : len(Y)]
 
 
 def player_logs(
@@ -220,12 +243,12 @@ def player_logs(
     """
     n_blocks, _, lanes = support.shape
     factors = kernel.factors
-    if any(isinstance(factor, CallableFactor) and not factor.log for factor in factors):
+    if not kernel.has_logs:
         return None
     logs = np.zeros((len(X), n_blocks, n_players, lanes))
     codes, parameters = kernel.formulas
     if (codes >= 0).all():
-        if X.min(initial=0.0) < 0 and any(isinstance(factor, Chi2Factor) for factor in factors):
+        if X.min(initial=0.0) < 0 and (codes == Chi2Factor.code).any():
             raise ValueError("The chi2 kernel takes values of at least 0; X holds negative ones")
         fill_log_factors(X, support, codes, parameters, player, logs)
         return logs

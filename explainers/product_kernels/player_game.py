@@ -122,10 +122,15 @@ class PlayerGame:
             Their coefficients, with the kernel's constant.
         """
         for kernel, points, weights in self.expansion.weighted_terms():
-            support = lane_blocks(dense_rows(points))
-            coef = lane_coefficients(weights)
-            for some in iter_blocks(len(support), 8.0 * self.n_players * LANES, working_memory):
-                yield kernel, support[some], coef[some]
+            columns = max(points.shape[1], self.n_players)
+            n_blocks = -(-points.shape[0] // LANES)
+            for some in iter_blocks(n_blocks, 8.0 * columns * LANES, working_memory):
+                rows = slice(some.start * LANES, some.stop * LANES)
+                yield (
+                    kernel,
+                    lane_blocks(dense_rows(points[rows])),
+                    lane_coefficients(weights[rows]),
+                )
 
     def empty_value(self, working_memory: float | None = None) -> np.ndarray:
         """Compute v(empty), the value when all players are absent.
