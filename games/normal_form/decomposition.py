@@ -2,8 +2,8 @@
 
 u = u^N + u^P + u^H, orthogonal in <u, w>_g = sum_i m_i sum_a p(a) u_i(a) w_i(a) with p(a) = prod_i
 mu_i(a_i): u^N_i = Lam_i u_i doesn't depend on player i's own action, u^P_i = Pi_i phi is what a
-common potential phi explains, and u^H is the conflict that is left. `hoeffding.potential_of` solves
-for phi in time linear in the payoff tensor.
+common potential phi explains, and u^H is the conflict that is left. `hoeffding.split_payoffs`
+solves for phi in time linear in the payoff tensor.
 """
 
 from collections.abc import Sequence
@@ -20,8 +20,7 @@ from .hoeffding import (
     Measure,
     check_measure,
     hoeffding_energies,
-    potential_of,
-    subtract_average,
+    split_payoffs,
 )
 
 __all__ = ["GameDecomposition", "decompose", "harmonic_dimension"]
@@ -296,26 +295,20 @@ def decompose(
     game = as_game(game)
     names = check_components(components)
     mu = check_measure(measure, game.shape)
-    u = game.payoffs
-    tensors = {name: np.empty(u.shape) for name in names}
+    n, M = game.n_players, game.n_profiles
+    tensors = {name: np.empty((n, M)) for name in names}
+    parts = [tensors.get(name, np.empty((0, M))) for name in COMPONENTS]
     # Pi_i u_i is laid where it is needed last, so that it takes no memory of its own.
-    strategic = tensors[next(name for name in reversed(COMPONENTS) if name in names)]
-    residual, scratch = np.zeros(game.shape), np.empty(game.shape)
-    for i, mu_i in enumerate(mu):
-        subtract_average(u[i], mu_i, i, out=strategic[i])
-        residual += np.multiply(strategic[i], mu_i.sum(), out=scratch)
-    if "nonstrategic" in names:
-        np.subtract(u, strategic, out=tensors["nonstrategic"])
-    phi = None
+    strategic = next(part for part in reversed(parts) if len(part))
+    flat, phi = np.empty(M), None
+    shape = np.array(game.shape, dtype=np.int64)
+    split_payoffs(game.payoffs.reshape(n, M), shape, np.concatenate(mu), strategic, *parts, flat)
     if names != ("nonstrategic",):
-        phi = potential_of(residual, mu)
-        for i, mu_i in enumerate(mu):
-            explained = tensors["potential"][i] if "potential" in names else scratch
-            subtract_average(phi, mu_i, i, out=explained)
-            if "harmonic" in names:
-                strategic[i] -= explained
-    if phi is not None:
+        phi = flat.reshape(game.shape)
         phi.flags.writeable = False
     return GameDecomposition(
-        game, mu, {name: game._like(tensor) for name, tensor in tensors.items()}, phi
+        game,
+        mu,
+        {name: game._like(part.reshape(game.payoffs.shape)) for name, part in tensors.items()},
+        phi,
     )

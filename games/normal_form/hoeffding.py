@@ -24,31 +24,182 @@ __all__ = [
     "divergence",
     "hoeffding_energies",
     "potential_of",
+    "split_payoffs",
     "subtract_average",
 ]
 
 Measure = Sequence[ArrayLike] | None
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def update_along_axis(
-    f: np.ndarray, scale: np.ndarray, left: np.ndarray, right: np.ndarray, out: np.ndarray
+    f: np.ndarray,
+    before: int,
+    d: int,
+    after: int,
+    scale: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    out: np.ndarray,
 ) -> None:
-    """Write ``scale[b] f[p, b, q] - left[b] sum_c right[c] f[p, c, q]`` to `out`, maybe `f`."""
-    before, d, after = f.shape
+    """Write ``scale[b] f[p, b, q] - left[b] sum_c right[c] f[p, c, q]`` to `out`, maybe `f`.
+
+    Both are flat; their shape is (before, d, after).
+    """
+    if after == 1:
+        for p in range(before):
+            total = 0.0
+            for c in range(d):
+                total += right[c] * f[p * d + c]
+            for b in range(d):
+                out[p * d + b] = scale[b] * f[p * d + b] - left[b] * total
+        return
     chunk = 128  # columns at a time: the running sums stay in the first-level cache
     sums = np.empty(chunk)
     for p in range(before):
         for start in range(0, after, chunk):
             width = min(chunk, after - start)
+            first = p * d * after + start
             for q in range(width):
                 sums[q] = 0.0
             for c in range(d):
                 for q in range(width):
-                    sums[q] += right[c] * f[p, c, start + q]
+                    sums[q] += right[c] * f[first + c * after + q]
             for b in range(d):
                 for q in range(width):
-                    out[p, b, start + q] = scale[b] * f[p, b, start + q] - left[b] * sums[q]
+                    k = first + b * after + q
+                    out[k] = scale[b] * f[k] - left[b] * sums[q]
+
+
+@njit(cache=True, nogil=True)
+def keep_own_choice(
+    f: np.ndarray, before: int, d: int, after: int, mu: np.ndarray, out: np.ndarray
+) -> None:
+    """Write Pi f to `out`, maybe `f`; flat, of shape (before, d, after)."""
+    if d == 1:
+        out[:] = 0.0
+    else:
+        ones = np.ones(d)
+        update_along_axis(f, before, d, after, ones, ones, mu / mu.sum(), out)
+
+
+@njit(cache=True, nogil=True)
+def solve_for_potential(g: np.ndarray, n_actions: np.ndarray, measure: np.ndarray) -> None:
+    """Replace g (M,) by the phi with sum_i m_i Pi_i phi = g; all measures in one array.
+
+    With r = sqrt(mu_i / m_i), w = r + e_0 and the reflector H_i = I - w w^T / w_0, which takes r to
+    -e_0, the coefficients of a tensor f are H_i (r f) along each axis.
+    """
+    n = len(n_actions)
+    masses = np.zeros(n)
+    r, w = np.empty(len(measure)), np.empty(len(measure))
+    start = 0
+    for i in range(n):
+        stop = start + n_actions[i]
+        masses[i] = measure[start:stop].sum()
+        r[start:stop] = np.sqrt(measure[start:stop] / masses[i])
+        w[start:stop] = r[start:stop]
+        w[start] += 1.0  # the sum never cancels, as a difference would; |w|^2 = 2 w_0
+        start = stop
+    before, after, start = 1, g.size, 0
+    for i in range(n):
+        d = n_actions[i]
+        after //= d
+        r_i, w_i = r[start : start + d], w[start : start + d]
+        update_along_axis(g, before, d, after, r_i, w_i / w_i[0], w_i * r_i, g)
+        before *= d
+        start += d
+    # Divide by the eigenvalues m(S(k)) = sum_i m_i [k_i > 0], the last index running fastest.
+    d = n_actions[n - 1]
+    k = np.zeros(n, dtype=np.int64)
+    eigenvalue = 0.0
+    for first in range(0, g.size, d):
+        g[first] = g[first] / eigenvalue if eigenvalue > 0.0 else 0.0
+        for a in range(1, d):
+            g[first + a] /= eigenvalue + masses[n - 1]
+        for i in range(n - 2, -1, -1):
+            k[i] += 1
+            if k[i] < n_actions[i]:
+                break
+            k[i] = 0
+        eigenvalue = 0.0
+        for i in range(n - 1):
+            if k[i] > 0:
+                eigenvalue += masses[i]
+    before, after, start = 1, g.size, 0
+    for i in range(n):
+        d = n_actions[i]
+        after //= d
+        r_i, w_i = r[start : start + d], w[start : start + d]
+        update_along_axis(g, before, d, after, 1.0 / r_i, w_i / (w_i[0] * r_i), w_i, g)
+        before *= d
+        start += d
+
+
+@njit(cache=True, nogil=True)
+def split_payoffs(
+    u: np.ndarray,
+    n_actions: np.ndarray,
+    measure: np.ndarray,
+    strategic: np.ndarray,
+    nonstrategic: np.ndarray,
+    potential: np.ndarray,
+    harmonic: np.ndarray,
+    phi: np.ndarray,
+) -> None:
+    """Split a game's payoffs; each part that is wanted has an array, the others have no rows.
+
+    Parameters
+    ----------
+    u : ndarray of shape (n, M)
+        Payoff tensors with their profiles flattened in C order.
+    n_actions : ndarray of shape (n,), int64
+        The d_i.
+    measure : ndarray of shape (sum d_i,)
+        The mu_i, concatenated.
+    strategic : ndarray of shape (n, M)
+        Work space; may be the harmonic part's array, or another wanted part's if that isn't wanted.
+    nonstrategic, potential, harmonic : ndarray of shape (n, M) or (0, M)
+        Written to.
+    phi : ndarray of shape (M,)
+        The potential is written to it if the potential or the harmonic part is wanted.
+
+    Returns
+    -------
+    None
+        The answers are in the last four.
+    """
+    n, M = u.shape
+    phi[:] = 0.0
+    before, after, start = 1, M, 0
+    for i in range(n):
+        d = n_actions[i]
+        after //= d
+        mu = measure[start : start + d]
+        keep_own_choice(u[i], before, d, after, mu, strategic[i])
+        mass = mu.sum()
+        for a in range(M):
+            phi[a] += mass * strategic[i, a]
+        if len(nonstrategic):
+            for a in range(M):
+                nonstrategic[i, a] = u[i, a] - strategic[i, a]
+        before *= d
+        start += d
+    if not len(potential) and not len(harmonic):
+        return
+    solve_for_potential(phi, n_actions, measure)
+    scratch = np.empty(0 if len(potential) else M)
+    before, after, start = 1, M, 0
+    for i in range(n):
+        d = n_actions[i]
+        after //= d
+        explained = potential[i] if len(potential) else scratch
+        keep_own_choice(phi, before, d, after, measure[start : start + d], explained)
+        if len(harmonic):
+            for a in range(M):
+                harmonic[i, a] = strategic[i, a] - explained[a]
+        before *= d
+        start += d
 
 
 def along(shape: Sequence[int], axis: int) -> tuple[int, int, int]:
@@ -130,12 +281,7 @@ def subtract_average(
     """
     if out is None:
         out = np.empty_like(f)
-    if f.shape[axis] == 1:
-        out.fill(0.0)
-        return out
-    view = along(f.shape, axis)
-    ones = np.ones(f.shape[axis])
-    update_along_axis(f.reshape(view), ones, ones, mu / mu.sum(), out.reshape(view))
+    keep_own_choice(f.reshape(-1), *along(f.shape, axis), mu, out.reshape(-1))
     return out
 
 
@@ -171,42 +317,6 @@ def divergence(payoffs: np.ndarray, measure: Sequence[np.ndarray]) -> np.ndarray
     return total
 
 
-def reflectors(measure: Sequence[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return for each axis r = sqrt(mu_i / m_i) and the w = r + e_0 of the reflector that takes r
-    to -e_0, I - w w^T / w_0."""
-    pairs = []
-    for mu in measure:
-        r = np.sqrt(mu / mu.sum())
-        w = r.copy()
-        w[0] += 1.0  # the sum never cancels, as a difference would; |w|^2 = 2 w_0
-        pairs.append((r, w))
-    return pairs
-
-
-def to_hoeffding(f: np.ndarray, pairs: list[tuple[np.ndarray, np.ndarray]]) -> None:
-    """Replace a tensor, in place, by its coefficients in the orthonormal Hoeffding basis."""
-    for axis, (r, w) in enumerate(pairs):
-        view = f.reshape(along(f.shape, axis))
-        update_along_axis(view, r, w / w[0], w * r, view)
-
-
-def from_hoeffding(f: np.ndarray, pairs: list[tuple[np.ndarray, np.ndarray]]) -> None:
-    """Replace coefficients, in place, by the tensor they are those of."""
-    for axis, (r, w) in enumerate(pairs):
-        view = f.reshape(along(f.shape, axis))
-        update_along_axis(view, 1.0 / r, w / (w[0] * r), w, view)
-
-
-def eigenvalues(measure: Sequence[np.ndarray]) -> np.ndarray:
-    """Return m(S(k)) = sum_i m_i [k_i > 0] for each multi-index k."""
-    values = np.zeros(())
-    for mu in measure:
-        step = np.full(len(mu), mu.sum())
-        step[0] = 0.0
-        values = np.add.outer(values, step)
-    return values
-
-
 def potential_of(residual: np.ndarray, measure: Sequence[np.ndarray]) -> np.ndarray:
     """Solve sum_i m_i Pi_i phi = residual for the phi whose weighted mean is zero.
 
@@ -232,15 +342,9 @@ def potential_of(residual: np.ndarray, measure: Sequence[np.ndarray]) -> np.ndar
     array([[-1.75,  0.25],
            [ 0.25,  1.25]])
     """
-    phi = residual
-    pairs = reflectors(measure)
-    to_hoeffding(phi, pairs)
-    spectrum = eigenvalues(measure)
-    spectrum.flat[0] = 1.0
-    phi /= spectrum
-    phi.flat[0] = 0.0
-    from_hoeffding(phi, pairs)
-    return phi
+    flat = residual.reshape(-1)
+    solve_for_potential(flat, np.array(residual.shape, dtype=np.int64), np.concatenate(measure))
+    return residual
 
 
 def hoeffding_energies(f: np.ndarray, measure: Sequence[np.ndarray]) -> np.ndarray:
@@ -269,7 +373,12 @@ def hoeffding_energies(f: np.ndarray, measure: Sequence[np.ndarray]) -> np.ndarr
     array([0., 0., 0., 4.])
     """
     coefficients = f.copy()
-    to_hoeffding(coefficients, reflectors(measure))
+    flat = coefficients.reshape(-1)
+    for axis, mu in enumerate(measure):  # as in solve_for_potential
+        r = np.sqrt(mu / mu.sum())
+        w = r.copy()
+        w[0] += 1.0
+        update_along_axis(flat, *along(f.shape, axis), r, w / w[0], w * r, flat)
     mask = np.zeros(f.shape, dtype=np.int64)
     for axis, d in enumerate(f.shape):
         bit = (np.arange(d) > 0) * 2**axis
