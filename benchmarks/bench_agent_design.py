@@ -51,6 +51,11 @@ def sorted_means(frame: pd.DataFrame) -> np.ndarray:
     return game.payoffs_[:, order[0]][:, :, order[1]]
 
 
+def report(frame: pd.DataFrame) -> str:
+    answer = AgentDesignGame(symmetric=False).fit(frame).explain()
+    return str(answer) + answer._repr_html_()
+
+
 def correlated_program(u: np.ndarray) -> float:
     policy = extreme_correlated(AgentDesignGame.from_payoffs(u), "ce", "utilitarian", True)
     return float((u.sum(axis=0) * policy).sum())
@@ -114,6 +119,11 @@ def cases() -> Iterator[dict[str, Any]]:
         "peer": lambda: grouped_means(frame),
         "repeats": 3,
     }
+    yield {
+        "name": "the same matches to the report, text and HTML",
+        "ours": lambda: len(report(frame)),
+        "repeats": 1,
+    }
     for d, repeats in ((30, 3), (60, 1)):
         u = random_game(d)
         case = {
@@ -152,6 +162,12 @@ def cases() -> Iterator[dict[str, Any]]:
     if find_spec("pyspiel"):
         case["peer"] = open_spiel_alpha_rank(u, 1.0, 50)
     yield case
+    many = random_game(100)
+    yield {
+        "name": "alpha-rank 100x100, alpha=1, m=50: sparse",
+        "ours": lambda: MetaGameSolver("alpharank", alpha=1.0).fit(many).distributions_[0].sum(),
+        "repeats": 1,
+    }
     small = random_game(8)
     case = {
         "name": "best and worst mixed equilibrium 8x8 (pygambit enummixed)",

@@ -4,6 +4,7 @@ A design that nobody deploys can still decide which environment is picked (the P
 `technology_audit` finds such designs.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -11,6 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 from sklearn.base import _fit_context, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 
 from .certificates import Certificate, certify_delegation, certify_profile
@@ -174,6 +176,13 @@ class MarketChoiceMediator(BaseMediator):
         chosen, policies, values = market_choice(games, self.objective, self.equilibrium)
         welfare = {name: float(g.welfare(policies[name])) for name, g in games.items()}
         nash = [status_quo(g, self.equilibrium)[1] for g in games.values()]
+        if not all(nash):
+            warnings.warn(
+                "some environments have no equilibrium that is found for certain: their coarse "
+                "correlated equilibria stand for them",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         outcome = Outcome(
             policies[chosen],
             partial(certify_play, policy=policies[chosen]),
@@ -222,9 +231,10 @@ def technology_audit(
     Returns
     -------
     pandas.DataFrame
-        One row a design: the environment chosen with and without it, whether the choice changes,
-        the design's probability in the equilibrium with it, `poisoned` (the choice changes and the
-        probability is 0), and for each stakeholder what the design's release brings him.
+        One row a design that somebody can do without: the environment chosen with and without it,
+        whether the choice changes, the design's probability in the equilibrium with it, `poisoned`
+        (the choice changes and the probability is 0), and for each stakeholder what the design's
+        release brings him.
 
     Raises
     ------

@@ -23,7 +23,7 @@ Array = np.ndarray
 #: Up to so many profiles the elimination takes seconds; above, the chain is iterated.
 LARGEST_DENSE = 3000
 SWEEPS = 20_000
-SETTLED = 1e-12
+SETTLED = 1e-11
 
 
 def fixation_log_probability(x: Array, population: int) -> Array:
@@ -91,11 +91,15 @@ def iterated(rates: sp.csr_array) -> tuple[Array, bool]:
     if M == 1:
         return np.ones(1), True
     columns, out = sp.csc_array(rates), np.asarray(rates.sum(axis=1)).ravel()
-    pi = np.full(M, 1.0 / M)
+    pi, before = np.full(M, 1.0 / M), np.inf
     for _ in range(SWEEPS):
         change = sweep(columns.indptr, columns.indices, columns.data, out, pi)
-        if change <= SETTLED:
+        # If changes go on to shrink by change / before a sweep, so much is still to come.
+        if change == 0 or (
+            change < before < np.inf and change * change / (before - change) <= SETTLED
+        ):
             return pi, True
+        before = change
     return pi, False
 
 

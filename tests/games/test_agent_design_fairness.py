@@ -241,6 +241,15 @@ def test_rare_jumps_decide_between_closed_classes(seed):
     np.testing.assert_allclose(found, oracle, atol=1e-5)
 
 
+def test_rare_exits_do_not_fool_the_iteration(monkeypatch):
+    monkeypatch.setattr(stationary, "LARGEST_DENSE", 0)
+    # Chicken's equilibria are left at rates of 5e-22; the start is far from even.
+    u = np.array([[[6.0, 2.0], [7.0, 0.0]], [[6.0, 7.0], [2.5, 0.0]]])
+    sparse = alpha_rank(u, 1.0, 50)[0]
+    monkeypatch.undo()
+    np.testing.assert_allclose(sparse, alpha_rank(u, 1.0, 50)[0], atol=1e-9)
+
+
 def test_a_rank_that_does_not_settle_says_so(monkeypatch):
     monkeypatch.setattr(stationary, "LARGEST_DENSE", 0)
     monkeypatch.setattr(stationary, "SWEEPS", 2)

@@ -86,6 +86,15 @@ def test_layouts_agree():
     np.testing.assert_allclose(back[:, order][:, :, order], game.payoffs_)
 
 
+def test_mediators_stack():
+    # A ban first, then a subsidy for what is left: cheaper than the subsidy alone.
+    game = AgentDesignGame().fit(log(n_designs=3))
+    banned = CertificationMediator(max_bans=1).fit(game)
+    both = SubsidyMediator().fit(banned.mediated_game_)
+    assert both.welfare_ == pytest.approx(game.welfare().max())
+    assert both.cost_ <= SubsidyMediator().fit(game).cost_ + 1e-9
+
+
 def test_polars_frames():
     pl = pytest.importorskip("polars", reason="polars isn't installed")
     matches = log(n_matches=3)
