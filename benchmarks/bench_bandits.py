@@ -1,11 +1,13 @@
 """Rounds of bandit learners against other packages, and switching regret against NumPy.
 
-UCB1 is the same algorithm in mabwiser: the same arms on the same table, compared by total loss.
-SMPyBandits' and river's Exp3 learn from rewards with uniform mixing, so only the size of their
-regret is comparable; it is printed, not judged. A round is a draw and an update.
+A round is a draw and an update. Where the peer runs the same algorithm the mean losses must agree: UCB1 to the last
+digit, on the same table; randomised learners over independent runs, to four standard errors (the column then shows the
+difference in standard errors). Exp3 of SMPyBandits and river learns from rewards and mixes in uniform draws, coba's
+Corral teaches all bases in every round: other algorithms, whose difference is printed, not judged.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -14,8 +16,11 @@ import numpy as np
 from equipoise.datasets import make_bandit_losses
 from equipoise.games import (
     UCB1,
+    Corral,
+    EpsilonGreedy,
     Exp3,
     StaticDynamicBandit,
+    ThompsonBeta,
     TsallisINF,
     best_switching_sequence,
     simulate,
@@ -23,60 +28,87 @@ from equipoise.games import (
 
 T = 10_000
 NOISE = make_bandit_losses("bernoulli", 4, T, 1, random_state=0).losses
+Play = Callable[[np.ndarray, int], float]
 
 
-def rounds(learner: Any, losses: np.ndarray, n_runs: int = 1, n_jobs: int = 1) -> float:
-    """Mean total loss."""
+def total_losses(learner: Any, losses: np.ndarray, n_runs: int, n_jobs: int = 1) -> np.ndarray:
+    """Total loss of each run."""
     result = simulate([learner], losses, n_runs, checkpoints=1, n_jobs=n_jobs, random_state=0)
-    return float(result.cum_loss.mean())
+    return result.cum_loss[0, :, -1]
 
 
-def mabwiser_ucb() -> float:
+def mabwiser_ucb(losses: np.ndarray, seed: int) -> float:
     from mabwiser.mab import MAB, LearningPolicy
 
     mab = MAB([0, 1, 2, 3], LearningPolicy.UCB1(alpha=1.0))
-    first = [float(1 - NOISE[a, a]) for a in range(4)]
+    first = [float(1 - losses[a, a]) for a in range(4)]
     mab.fit([0, 1, 2, 3], first)
     total = 4 - sum(first)
-    for t in range(4, T):
+    for t in range(4, len(losses)):
         arm = mab.predict()
-        mab.partial_fit([arm], [1 - NOISE[t, arm]])
-        total += NOISE[t, arm]
+        mab.partial_fit([arm], [1 - losses[t, arm]])
+        total += losses[t, arm]
     return float(total)
 
 
-def smpybandits(name: str, **parameters: Any) -> Callable[[], float]:
+def smpybandits(name: str, **parameters: Any) -> Play:
+    import importlib
+
     import scipy.special
 
     if not hasattr(scipy.special, "btdtri"):  # it imports a name that SciPy has dropped
         scipy.special.btdtri = scipy.special.betaincinv
-    import importlib
-
     policy_class = getattr(importlib.import_module(f"SMPyBandits.Policies.{name}"), name)
 
-    def play() -> float:
+    def play(losses: np.ndarray, seed: int) -> float:
+        import random
+
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002  it draws from the global generators
         policy = policy_class(4, **parameters)
         policy.startGame()
         total = 0.0
-        for t in range(T):
+        for row in losses:
             arm = policy.choice()
-            policy.getReward(arm, 1 - NOISE[t, arm])
-            total += NOISE[t, arm]
+            policy.getReward(arm, 1 - row[arm])
+            total += row[arm]
         return total
 
     return play
 
 
-def river_exp3() -> float:
+def river(name: str, **parameters: Any) -> Play:
     from river import bandit
 
-    policy = bandit.Exp3(gamma=0.05, seed=0)
-    arms, total = [0, 1, 2, 3], 0.0
-    for t in range(T):
-        arm = policy.pull(arms)
-        policy.update(arm, 1 - NOISE[t, arm])
-        total += NOISE[t, arm]
+    def play(losses: np.ndarray, seed: int) -> float:
+        policy = getattr(bandit, name)(seed=seed, **parameters)
+        arms, total = [0, 1, 2, 3], 0.0
+        for row in losses:
+            arm = policy.pull(arms)
+            policy.update(arm, 1 - row[arm])
+            total += row[arm]
+        return total
+
+    return play
+
+
+def coba_corral(losses: np.ndarray, seed: int) -> float:
+    from coba.learners import BanditEpsilonLearner, CorralLearner
+
+    bases = [BanditEpsilonLearner(0.1, seed), BanditEpsilonLearner(0.5, seed + 1)]
+    master = CorralLearner(bases, eta=0.05, T=len(losses), seed=seed)
+    arms, total = ["a", "b", "c", "d"], 0.0
+    for row in losses:
+        arm, share, more = master.predict(None, arms)
+        loss = row[arms.index(arm)]
+        master.learn(None, arm, 1 - loss, share, **more)
+        total += loss
     return total
+
+
+def peer_losses(play: Play, n_rounds: int, n_runs: int) -> np.ndarray:
+    """Total loss of each of the peer's runs."""
+    return np.array([play(NOISE[:n_rounds], seed) for seed in range(n_runs)])
 
 
 def numpy_programme(losses: np.ndarray, S: int) -> float:
@@ -88,42 +120,77 @@ def numpy_programme(losses: np.ndarray, S: int) -> float:
     return float(cost[-1].min())
 
 
-def regret_distance(ours: float, peer: float) -> float:
-    """Difference of total losses a round."""
-    return abs(ours - peer) / T
+def relative_difference(ours: np.ndarray, peer: np.ndarray) -> float:
+    """Of mean losses."""
+    return float(abs(ours.mean() - peer.mean()) / peer.mean())
+
+
+def standard_errors(ours: np.ndarray, peer: np.ndarray) -> float:
+    """Difference of mean losses, in its standard errors."""
+    variance = ours.var(ddof=1) / len(ours) + peer.var(ddof=1) / len(peer)
+    return float(abs(ours.mean() - peer.mean()) / np.sqrt(variance))
 
 
 def peer_cases() -> Iterator[dict[str, Any]]:
-    peers: list[tuple[str, str, Any, Callable[[], Callable[[], float]], bool]] = [
-        ("mabwiser", "UCB1 (mabwiser)", UCB1(4), lambda: mabwiser_ucb, True),
+    corral = Corral(4, T, bases=[EpsilonGreedy(4, 0.1), EpsilonGreedy(4, 0.5)], learning_rate=0.05)
+    greedy = EpsilonGreedy(4, epsilon=0.1)
+    # Package, learner, rounds, runs, ours, the peer's, and whether the algorithms are the same.
+    peers: list[tuple[str, str, int, int, Any, Callable[[], Play], bool]] = [
+        ("mabwiser", "UCB1", T, 1, UCB1(4), lambda: mabwiser_ucb, True),
+        (
+            "river",
+            "epsilon-greedy",
+            T,
+            10,
+            greedy,
+            lambda: river("EpsilonGreedy", epsilon=0.1, burn_in=1),
+            True,
+        ),
         (
             "SMPyBandits",
-            "Exp3 (SMPyBandits)",
+            "Thompson",
+            T,
+            10,
+            ThompsonBeta(4),
+            lambda: smpybandits("Thompson"),
+            True,
+        ),
+        (
+            "SMPyBandits",
+            "Tsallis-INF",
+            1000,
+            10,
+            TsallisINF(4, estimator="iw"),
+            lambda: smpybandits("TsallisInf"),
+            True,
+        ),
+        (
+            "SMPyBandits",
+            "Exp3",
+            T,
+            10,
             Exp3(4, horizon=T),
             lambda: smpybandits("Exp3", gamma=0.05),
             False,
         ),
-        (
-            "SMPyBandits",
-            "Tsallis-INF (SMPyBandits)",
-            TsallisINF(4),
-            lambda: smpybandits("TsallisInf"),
-            False,
-        ),
-        ("river", "Exp3 (river)", Exp3(4, horizon=T), lambda: river_exp3, False),
+        ("river", "Exp3", T, 10, Exp3(4, horizon=T), lambda: river("Exp3", gamma=0.05), False),
+        ("coba", "Corral", T, 3, corral, lambda: coba_corral, False),
     ]
-    for package, name, learner, peer, exact in peers:
+    for package, name, n_rounds, n_runs, learner, make_peer, same in peers:
         case = {
-            "name": f"{T:,} rounds of 4 arms, {name}",
-            "ours": lambda learner=learner: rounds(learner, NOISE),
-            "repeats": 2,
-            "distance": regret_distance,
-            "exact": exact,
+            "name": f"{n_runs} x {n_rounds:,} rounds of 4 arms, {name} ({package})",
+            "ours": lambda learner=learner, n=n_rounds, r=n_runs: total_losses(
+                learner, NOISE[:n], r
+            ),
+            "repeats": 1,
+            "distance": standard_errors if same and n_runs > 1 else relative_difference,
+            "tolerance": 4.0 if n_runs > 1 else 1e-10,
+            "exact": same,
         }
-        if find_spec(package):
-            yield {**case, "peer": peer()}
-        else:
+        if not find_spec(package):
             yield {**case, "name": f"{case['name']}: not installed"}
+            continue
+        yield {**case, "peer": partial(peer_losses, make_peer(), n_rounds, n_runs)}
 
 
 def cases() -> Iterator[dict[str, Any]]:
@@ -135,17 +202,17 @@ def cases() -> Iterator[dict[str, Any]]:
             Exp3(n_arms, horizon=n_rounds),
         ):
             yield {
-                "name": f"{n_rounds:,} rounds of {n_arms} arms, {type(learner).__name__}",
-                "ours": lambda learner=learner, losses=losses: rounds(learner, losses),
+                "name": f"4 x {n_rounds:,} rounds of {n_arms} arms, {type(learner).__name__}",
+                "ours": lambda learner=learner, losses=losses: total_losses(learner, losses, 4),
                 "repeats": 3,
             }
     yield from peer_cases()
-    jumps = make_bandit_losses("random", 4, 200_000, 16, random_state=0).losses
-    ours = StaticDynamicBandit(4, horizon=200_000)
+    jumps = make_bandit_losses("random", 4, 400_000, 16, random_state=0).losses
+    ours = StaticDynamicBandit(4, horizon=400_000)
     yield {
-        "name": "16 runs of 200,000 rounds, 2 threads (one thread)",
-        "ours": lambda: rounds(ours, jumps, 16, 2),
-        "peer": lambda: rounds(ours, jumps, 16, 1),
+        "name": "32 x 400,000 rounds of 4 arms, 2 threads (one thread)",
+        "ours": lambda: total_losses(ours, jumps, 32, 2),
+        "peer": lambda: total_losses(ours, jumps, 32, 1),
         "repeats": 3,
     }
     table = np.random.RandomState(0).uniform(size=(100_000, 16))

@@ -157,20 +157,23 @@ def play_table(
 
     `arms` and `shares`, the probabilities with which these were drawn, may be empty.
     """
+    # Copies of this thread's own: two runs' arrays may share a cache line.
+    own, numbers, law = memory.copy(), stream.copy(), p.copy()
     total: Any = 0.0
     mark = 0
     for t in range(losses.shape[0]):
-        arm = draw(tag, params, memory, stream, p)
+        arm = draw(tag, params, own, numbers, law)
         loss = losses[t, arm]
-        take_loss(tag, params, memory, p, arm, loss, 1.0)
+        take_loss(tag, params, own, law, arm, loss, 1.0)
         total += loss
         if arms.size > 0:
             arms[t] = arm
         if shares.size > 0:
-            shares[t] = p[arm]
+            shares[t] = law[arm]
         if t + 1 == marks[mark]:
             cumulative[mark] = total
             mark += 1
+    memory[:], stream[:], p[:] = own, numbers, law
 
 
 @njit(cache=True, nogil=True)
@@ -212,6 +215,7 @@ def play_hiding(
     `arm_sums` (n_marks, n_arms) and `least_sums` (n_marks,) take the losses of the fixed arms and
     of the best sequence; `arms`, `table` and `shares` may be empty.
     """
+    own, numbers, law = memory.copy(), stream.copy(), p.copy()
     row = np.empty(p.size)
     sums = np.zeros(p.size)
     total: Any = 0.0
@@ -219,16 +223,16 @@ def play_hiding(
     mark, block = 0, 0
     for t in range(n_rounds):
         block = hide_levels(levels, row, t, starts, block, env_stream)
-        arm = draw(tag, params, memory, stream, p)
+        arm = draw(tag, params, own, numbers, law)
         loss = row[arm]
-        take_loss(tag, params, memory, p, arm, loss, 1.0)
+        take_loss(tag, params, own, law, arm, loss, 1.0)
         total += loss
         least += row.min()
         sums += row
         if arms.size > 0:
             arms[t] = arm
         if shares.size > 0:
-            shares[t] = p[arm]
+            shares[t] = law[arm]
         if table.size > 0:
             table[t] = row
         if loss == levels[2]:
@@ -237,3 +241,4 @@ def play_hiding(
             cumulative[mark], least_sums[mark] = total, least
             arm_sums[mark] = sums
             mark += 1
+    memory[:], stream[:], p[:] = own, numbers, law
