@@ -110,6 +110,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "HarmonicMeasure",
             "NormalFormGame",
             "decompose",
+            "estimate_potentialness",
             "find_harmonic_measure",
             "harmonic_dimension",
             "play_against",

@@ -9,6 +9,7 @@ from .learner import FTRLPlusLearner
 from .matches import play_against, self_play
 from .measure import HarmonicMeasure, find_harmonic_measure
 from .plots import plot_cube, plot_decomposition, plot_regret, plot_simplex
+from .sensitivity import estimate_potentialness
 from .variety import EquilibriumVariety
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "HarmonicMeasure",
     "NormalFormGame",
     "decompose",
+    "estimate_potentialness",
     "find_harmonic_measure",
     "harmonic_dimension",
     "play_against",

@@ -22,11 +22,11 @@ def stack_payoffs(games: Sequence[NormalFormGame]) -> np.ndarray:
 
 def snapshot_rounds(first: int, last: int, record: Any) -> list[int]:
     """Return the rounds from `first` to `last` at which play is recorded."""
-    if record is None:
+    if record is None or record == 1:
         return [last]
     if record == "all":
         return list(range(first, last + 1))
-    return np.unique(np.geomspace(first, last, int(record)).round().astype(int)).tolist() or [last]
+    return np.unique(np.geomspace(first, last, int(record)).round().astype(int)).tolist()
 
 
 def known_centers(
@@ -112,7 +112,9 @@ def play_and_record(
                 break
     except KeyboardInterrupt:
         if not records:
-            raise
+            if int(play.rounds.max()) == first:
+                raise
+            records.append(snapshot(play, centre))
         warnings.warn("interrupted: the result is that of the rounds played so far", stacklevel=4)
     finally:
         if bar is not None:

@@ -6,6 +6,7 @@ v_i(x) - <v_i(x), x_i>. The sum of the gaps is NashConv, its mean over the playe
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -145,6 +146,39 @@ class NormalFormGame(GameConversions, GameStructure):
             return gaps
         total = reduce[aggregate](gaps, axis=-1)
         return float(total) if np.ndim(total) == 0 else total
+
+    def exact_nash_gap(self, x: Sequence[Sequence[Any]]) -> Fraction:
+        """Return NashConv in rational arithmetic, free of rounding; for small games.
+
+        Parameters
+        ----------
+        x : list of sequence of float or Fraction, of length d_i
+            A mixed profile. Floats stand for the exact binary fractions they are, and each strategy
+            is divided by its exact sum.
+
+        Returns
+        -------
+        Fraction
+            Zero exactly at an equilibrium.
+
+        Examples
+        --------
+        >>> from fractions import Fraction
+        >>> from equipoise.games import NormalFormGame
+        >>> game = NormalFormGame.from_bimatrix([[2, -1], [-1, 1]])
+        >>> game.exact_nash_gap([[Fraction(2, 5), Fraction(3, 5)]] * 2)
+        Fraction(0, 1)
+        """
+        check_strategies([[float(p) for p in x_i] for x_i in x], self.shape)
+        exact = np.frompyfunc(Fraction, 1, 1)
+        u = exact(self._payoffs.reshape(self.n_players, -1))
+        strategies = [exact(np.array(list(x_i), dtype=object)) for x_i in x]
+        strategies = [x_i / x_i.sum() for x_i in strategies]
+        gaps = [
+            max(v) - v @ x_i
+            for v, x_i in zip(contract_payoffs(u, strategies, self.shape), strategies, strict=True)
+        ]
+        return sum(gaps, Fraction(0))
 
     def is_nash(self, x: Sequence[ArrayLike], tol: float = 1e-8) -> bool:
         """Say whether no player can gain more than `tol` by deviating from x."""

@@ -154,7 +154,7 @@ def read_nfg(path_or_text: Any) -> tuple[np.ndarray, list[str] | None, list[list
     Parameters
     ----------
     path_or_text : str or path-like
-        A file, or the text itself if it starts with ``NFG``.
+        A file in UTF-8, or the text itself (it starts with ``NFG``).
 
     Returns
     -------
@@ -176,8 +176,10 @@ def read_nfg(path_or_text: Any) -> tuple[np.ndarray, list[str] | None, list[list
     >>> payoffs[0].tolist(), players
     ([[1.0, 0.0], [-1.0, 0.5]], ['Ann', 'Bob'])
     """
-    is_text = isinstance(path_or_text, str) and path_or_text.lstrip().startswith("NFG")
-    text = path_or_text if is_text else Path(os.fspath(path_or_text)).read_text()
+    if isinstance(path_or_text, str) and re.match(r"\s*NFG|.*[\n{]", path_or_text, re.DOTALL):
+        text = path_or_text  # a text that isn't .nfg is refused below with its line
+    else:
+        text = Path(os.fspath(path_or_text)).read_text(encoding="utf-8")
     read = Reader(text)
     players, names, counts = read_header(read)
     n, M = len(counts), prod(counts)
@@ -251,5 +253,5 @@ def write_nfg(game: Any, path: Any = None, title: str = "") -> str:
         f"NFG 1 R {quoted(title)} {{ {players} }}\n{{ {strategies} }}\n\n" + "\n".join(rows) + "\n"
     )
     if path is not None:
-        Path(os.fspath(path)).write_text(text)
+        Path(os.fspath(path)).write_text(text, encoding="utf-8")
     return text

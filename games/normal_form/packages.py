@@ -106,7 +106,8 @@ def write_quantecon(game: "GameValue") -> Any:
     theory = optional_import("quantecon.game_theory", "games")
     n = game.n_players
     players = [
-        theory.Player(np.ascontiguousarray(u.transpose([i, *range(i + 1, n), *range(i)])))
+        # copies: quantecon's compiled solvers refuse read-only arrays
+        theory.Player(np.array(u.transpose([i, *range(i + 1, n), *range(i)]), order="C"))
         for i, u in enumerate(game.payoffs)
     ]
     return theory.NormalFormGame(players)

@@ -516,6 +516,7 @@ def test_records_and_certificates():
         np.testing.assert_allclose(a, b, atol=1e-12)
     last = clone(solver).set_params(record=None).fit(game)
     assert last.rounds_.tolist() == [1000]
+    assert clone(solver).set_params(record=1).fit(game).rounds_.tolist() == [1000]
     moved = max(np.abs(path[-1] - path[-2]).max() for path in every.trajectory_)
     assert every.diagnostics_["movement"] == pytest.approx(moved, abs=1e-15)
     check_explains(solver)

@@ -22,6 +22,7 @@ from equipoise.games import (
     HarmonicGame,
     NormalFormGame,
     decompose,
+    estimate_potentialness,
     find_harmonic_measure,
     harmonic_dimension,
 )
@@ -217,6 +218,20 @@ def test_decomposition_invariants(data):
     assert energy["harmonic"].sum() == pytest.approx(parts.norms["harmonic"] ** 2, abs=1e-9 * size)
     singles = energy["size"] == 1
     assert energy.loc[singles, "harmonic"].max() <= 1e-18 * (size + 1.0)
+
+
+@few
+@given(st.data())
+def test_decomposition_is_linear(data):
+    game = NormalFormGame(data.draw(payoff_tensors()))
+    measure = data.draw(measures(game.shape))
+    other = NormalFormGame(np.random.RandomState(1).normal(size=game.payoffs.shape))
+    mixed = (2.5 * game + (-0.75) * other).decompose(measure)
+    scale = 1.0 + np.abs(game.payoffs).max()
+    for name in ("nonstrategic", "potential", "harmonic"):
+        a, b = (getattr(g.decompose(measure), name).payoffs for g in (game, other))
+        got = getattr(mixed, name).payoffs
+        np.testing.assert_allclose(got, 2.5 * a - 0.75 * b, atol=1e-10 * scale)
 
 
 @few
@@ -518,6 +533,68 @@ def test_bad_arguments():
         make_harmonic_game((2, 0))
 
 
+def test_exact_gap():
+    """In rationals the centre of an integer game is an equilibrium exactly, and near it isn't."""
+    game = make_harmonic_game((2, 3, 2), entries="integer", random_state=1)
+    center = [[Fraction(1, d)] * d for d in game.shape]
+    assert game.exact_nash_gap(center) == 0
+    rng = np.random.RandomState(0)
+    for _ in range(5):
+        x = [rng.dirichlet(np.ones(d)) for d in game.shape]
+        assert float(game.exact_nash_gap(x)) == pytest.approx(game.nash_gap(x), rel=1e-12)
+    with pytest.raises(ValueError, match="sum to 1"):
+        game.exact_nash_gap([[1, 1], [1, 0, 0], [1, 0]])
+
+
+def test_potentialness_of_samples():
+    """The Gram matrices give what decomposing each resample's mean would, and the share without a
+    sample's products with itself isn't biased by noise."""
+    measure = [[1.0, 2.0], [1.0, 1.0, 3.0]]
+    game = make_mixture_game((2, 3), 0.3, measure=measure, random_state=0)
+    truth = game.decompose(measure).potential_share
+    rng = np.random.RandomState(0)
+    covered, shares, naive = 0, [], []
+    for seed in range(60):
+        samples = game.payoffs + 2.0 * rng.normal(size=(20, 2, 2, 3))
+        found = estimate_potentialness(samples, measure, n_resamples=200, random_state=seed)
+        naive.append(found.game.decompose(measure).potential_share)
+        assert found.potentialness.estimate == pytest.approx(
+            found.game.decompose(measure).potentialness, abs=1e-12
+        )
+        shares.append(found.potential_share.estimate)
+        covered += found.potential_share.low <= truth <= found.potential_share.high
+    rows = np.random.RandomState(5).randint(20, size=20)
+    direct = NormalFormGame(samples[rows].mean(axis=0)).decompose(measure).potentialness
+    again = estimate_potentialness(samples[rows], measure, n_resamples=10, random_state=0)
+    assert again.potentialness.estimate == pytest.approx(direct, abs=1e-12)
+    # 60 draws of coverage 0.95: four standard errors below are 0.84
+    assert covered >= 0.84 * 60
+    error = np.std(shares) / np.sqrt(60)
+    assert abs(np.mean(shares) - truth) < 4 * error
+    assert abs(np.mean(naive) - truth) > 4 * error  # noise draws the plain share away
+    with pytest.raises(ValueError, match="at least two samples"):
+        estimate_potentialness(samples[:1])
+    with pytest.raises(ValueError, match="one entry for each of 20 samples, got 3"):
+        estimate_potentialness(samples, groups=[0, 1, 2])
+
+
+def test_potentialness_of_grouped_samples():
+    """Copies of a sample in its group add nothing."""
+    game = make_mixture_game((2, 2), 0.5, random_state=0)
+    samples = game.payoffs + np.random.RandomState(0).normal(size=(12, 2, 2, 2))
+    once = estimate_potentialness(samples, n_resamples=100, random_state=0)
+    twice = estimate_potentialness(
+        np.repeat(samples, 2, axis=0),
+        groups=np.repeat(range(12), 2),
+        n_resamples=100,
+        random_state=0,
+    )
+    for name in ("potentialness", "potential_share"):
+        for end in ("estimate", "low", "high"):
+            a, b = getattr(once[name], end), getattr(twice[name], end)
+            assert a == pytest.approx(b, abs=1e-12)
+
+
 # Other representations
 
 
@@ -527,6 +604,15 @@ def test_nfg_round_trip_is_exact(data):
     game = NormalFormGame(data.draw(payoff_tensors()))
     again = NormalFormGame.from_nfg(game.to_nfg(title='a "title"'))
     assert again == game
+
+
+def test_nfg_files_are_utf8(tmp_path):
+    game = NormalFormGame(np.zeros((2, 1, 2)), player_names=["Zoë", "Jürgen"])
+    game.to_nfg(tmp_path / "game.nfg")
+    assert "Zoë" in (tmp_path / "game.nfg").read_bytes().decode("utf-8")
+    assert NormalFormGame.from_nfg(tmp_path / "game.nfg") == game
+    with pytest.raises(FileNotFoundError):
+        NormalFormGame.from_nfg("there is no such file.nfg")
 
 
 def test_nfg_order_and_forms(tmp_path):
@@ -567,6 +653,7 @@ def test_nfg_order_and_forms(tmp_path):
         ('NFG 1 R "" { "A" "B\n', "line 1: a quotation mark isn't closed"),
         ('NFG 1 R "" { "A" }\n{ 2 }\n{ { "" 1 } }\n1 2', "line 4: expected a whole number up to 1"),
         ('NFG 1 R "" { "A" }\n{ 1 }\n1/0', "line 3: expected a number, got 1/0"),
+        ('EFG 2 R "" { "A" }', "line 1: expected 'NFG', got EFG"),
     ],
 )
 def test_unreadable_nfg_names_the_line(text, message):
@@ -632,6 +719,13 @@ def test_gambit_finds_the_center():
     profile = gambit.nash.lcp_solve(theirs, rational=False).equilibria[0]
     for player, q in zip(theirs.players, game.center, strict=True):
         np.testing.assert_allclose([profile[s] for s in player.strategies], q, atol=1e-8)
+
+
+def test_quantecon_solves_our_games():
+    theory = pytest.importorskip("quantecon.game_theory")
+    game = make_zero_sum_game((3, 4), random_state=0)
+    found = [np.asarray(x) for x in theory.lemke_howson(game.to_quantecon())]
+    assert game.is_nash(found, tol=1e-10)
 
 
 def test_missing_package_names_the_extra(monkeypatch):
