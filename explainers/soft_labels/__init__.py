@@ -16,6 +16,7 @@ from .brier import brier_decomposition, expected_brier, soft_brier
 from .budget import annotation_budget_curve
 from .calibration import calibration_error, reliability_curve
 from .cartography import DatasetCartography
+from .concentration import OpinionConcentration, opinion_concentration
 from .conformal import VoteConformalSets
 from .dawid_skene import DawidSkene
 from .difficulty import item_difficulty
@@ -31,6 +32,7 @@ __all__ = [
     "DatasetCartography",
     "DawidSkene",
     "MajorityVote",
+    "OpinionConcentration",
     "SoftLabelAudit",
     "TrainingDynamics",
     "VoteConformalSets",
@@ -48,6 +50,7 @@ __all__ = [
     "item_difficulty",
     "kl_to_humans",
     "make_label_arms",
+    "opinion_concentration",
     "ranking_agreement",
     "reliability_curve",
     "soft_brier",
