@@ -28,6 +28,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "make_convex_mixture",
             "make_hyperspectral",
         ],
+        "fashion_mnist": ["fetch_fashion_mnist"],
         "human_ai": [
             "fetch_chatbench",
             "load_bansal2021",
