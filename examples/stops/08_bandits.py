@@ -30,9 +30,9 @@ def visit() -> dict[str, Any]:
         "system": "StaticDynamicBandit",
         "question": "Which of five classifiers should read digits, when half of the image may be "
         "hidden, another half each time, and nobody says when?",
-        "answer": f"{dynamic[0] / T:.1%} more errors than a choice that knows everything "
-        f"({ratio:.2f} sqrt(S A T)), {-static[0] / T:.1%} fewer than the best fixed classifier; "
-        f"Exp3 {dynamic[2] / T:.1%} more",
+        "answer": f"{100 * dynamic[0] / T:.1f} more errors in 100 digits than a choice that knows "
+        f"everything ({ratio:.2f} sqrt(S A T)), {-100 * static[0] / T:.1f} fewer than the best fixed "
+        f"classifier; Exp3 {100 * dynamic[2] / T:.1f} more",
         "check": "16 runs; dynamic regret below sqrt(S A T), static regret negative, less than a "
         "third of Exp3's regret",
         "passed": bool(ratio < 1 and static[0] < 0 and dynamic[0] < dynamic[2] / 3),
