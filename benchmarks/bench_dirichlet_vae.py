@@ -131,7 +131,7 @@ def pyro_bound(model: DirichletBetaVAE, X: np.ndarray) -> float:
 def our_training_error(X: np.ndarray, K: int) -> float:
     """Mean squared reconstruction error after ten epochs of the amortised model."""
     model = DirichletBetaVAE(
-        K, solver="adam", beta_ratio=0.01, max_iter=10, dtype="float32", random_state=0
+        K, solver="adam", beta_ratio=0.01, max_iter=10, lr=1e-2, dtype="float32", random_state=0
     ).fit(X)
     return float(((X - model.reconstruct(X)) ** 2).mean())
 

@@ -3,6 +3,7 @@
 import pickle
 import warnings
 
+import joblib
 import numpy as np
 import pytest
 import scipy.sparse
@@ -12,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 
 from equipoise.datasets import make_convex_mixture
 from equipoise.estimators import (
@@ -424,6 +425,28 @@ def test_pipeline_and_grid_search():
     assert search.best_params_["dirichletbetavae__beta_ratio"] < 1
     boxed = make_pipeline(MinMaxScaler(), DirichletBetaVAE(3, decoder="box", random_state=0))
     assert boxed.fit_transform(X).shape == (200, 3)
+
+
+def test_brightness_cancels_in_normalised_rows():
+    """x = s W z over its sum is a mixture of w / |w|_1 with proportions z |w|_1, normalised."""
+    pure = make_convex_mixture(150, 8, 3, noise=0.01, pure_fraction=0.2, random_state=0)
+    rows = np.abs(pure.data)
+    bright = rows * np.random.default_rng(0).uniform(0.3, 3, size=(150, 1))
+    pipeline = make_pipeline(
+        Normalizer("l1"), DirichletBetaVAE(3, beta_ratio=0.01, init="vca", random_state=0)
+    )
+    codes = pipeline.fit_transform(bright)
+    np.testing.assert_allclose(codes, clone(pipeline).fit_transform(rows), atol=1e-6)
+    share = pure.weights * pure.components.sum(axis=1)
+    assert abundance_rmse(codes, share / share.sum(axis=1, keepdims=True)) < 0.06
+
+
+@pytest.mark.slow
+def test_restarts_on_processes():
+    threads = fitted(concentration=0.3, n_init=2, max_iter=40, tol=1e-3)
+    with joblib.parallel_config("loky", n_jobs=2):
+        processes = fitted(concentration=0.3, n_init=2, n_jobs=2, max_iter=40, tol=1e-3)
+    np.testing.assert_array_equal(threads.components_, processes.components_)
 
 
 def test_decoding_and_sampling():
