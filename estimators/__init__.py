@@ -27,7 +27,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "spectral_angle",
             "vca",
         ],
-        "human_ai": ["HumanAITeamModel", "PolicyReport", "fit_from_counts"],
+        "human_ai": ["HumanAITeamModel", "PolicyReport", "TeamDecision", "fit_from_counts"],
         "projection": [
             "BilinearProjection",
             "LinearProjection",

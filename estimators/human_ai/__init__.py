@@ -1,7 +1,13 @@
 """The human-AI team model: trust, believed overlap, and what to do about them."""
 
-from .counts import fit_from_counts
-from .model import HumanAITeamModel
-from .report import PolicyReport
+from equipoise.imports import lazy_exports
 
-__all__ = ["HumanAITeamModel", "PolicyReport", "fit_from_counts"]
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "advice": ["TeamDecision"],
+        "counts": ["fit_from_counts"],
+        "model": ["HumanAITeamModel"],
+        "report": ["PolicyReport"],
+    },
+)

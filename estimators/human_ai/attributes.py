@@ -1,6 +1,7 @@
 """From estimates to the attributes of a fitted `HumanAITeamModel`, and to its predictions."""
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,11 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from equipoise.inference import cluster_bootstrap
+
 from .estimation import Estimates, Options, Raw, estimate
 from .items import ItemFit, fit_items
-from .latent import LatentFit, fit_cells
+from .latent import LatentFit, cluster_covariance, fit_cells
 from .report import reliance_table
 from .uncertainty import capability_draws, normal_draws, with_covariance
 
@@ -49,17 +52,8 @@ def two_stage_attributes(
     nothing = np.full(len(found.systems), np.nan)
     q = found.trials.V.shape[1]
     order = found.order
-    follow = np.sign(found.trials.la) * (2 * found.trials.y - 1)
-    advised = follow != 0
-    codes = None if raw.codes is None else raw.codes[order][advised]
-    reliance = pd.DataFrame()
-    if advised.any():
-        reliance = reliance_table(
-            (follow[advised] > 0).astype(float),
-            np.abs(found.trials.la[advised]),
-            found.trials.w[advised],
-            codes,
-        )
+    codes = None if raw.codes is None else raw.codes[order]
+    reliance = reliance_table(found.trials.la, found.trials.y, found.trials.w, codes)
     return {
         "trust_": trust,
         "trust_ci_": interval,
@@ -86,7 +80,7 @@ def two_stage_attributes(
         "identified_": found.identified,
         "n_iter_": max(found.fit.n_iter, 1),
         "_found": found,
-        "_codes": None if raw.codes is None else raw.codes[order],
+        "_codes": codes,
         "_draws": draws,
         "_reliance": reliance,
         "_follow": np.nan,
@@ -126,29 +120,68 @@ def latent_attributes(raw: Raw, options: Options, random_state: Any) -> dict[str
         )
     r = np.ones(len(right)) if raw.r is None else raw.r
     systems, system = np.unique(r[~alone], return_inverse=True)
-    w, team = raw.w[~alone], right[~alone]
+    team = right[~alone]
     wrong_ai = (advice[~alone] != raw.truth[~alone]).astype(int)  # type: ignore[index]
     cell = system * 4 + (1 - team.astype(int)) * 2 + wrong_ai
-    n_cells = 4 * len(systems)
+    column = np.empty(len(right), dtype=np.intp)
+    column[alone], column[~alone] = 1 - right[alone], 2 + cell
+    width = 2 + 4 * len(systems)
+
+    def counts_by(codes: NDArray[np.intp]) -> Array:
+        """Counts of (right, wrong) alone and of the cells, a row for each code."""
+        size = (int(codes.max()) + 1) * width
+        counts = np.bincount(codes * width + column, raw.w, minlength=size)
+        return counts.reshape(-1, width).astype(float)
+
+    resamples = None
     if options.random_effects == "item":
         assert raw.items is not None  # checked before
-        column = np.empty(len(right), dtype=np.intp)
-        column[alone], column[~alone] = 1 - right[alone], 2 + cell
-        n_items, width = int(raw.items.max()) + 1, 2 + n_cells
-        counts = np.bincount(raw.items * width + column, raw.w, minlength=n_items * width)
-        latent: LatentFit = fit_items(
-            counts.reshape(-1, width).astype(float), options.max_iter, options.tol
-        )
+        latent: LatentFit = fit_items(counts_by(raw.items), options.max_iter, options.tol)
     else:
-        cells = np.bincount(cell, w, minlength=n_cells).reshape(-1, 4)
-        human = (float(raw.w[alone] @ right[alone]), float(raw.w[alone].sum()))
-        latent = fit_cells(human, cells, 2, options.max_iter, options.tol)
+        total = counts_by(np.zeros(len(right), dtype=np.intp))[0]
+        latent = fit_table(total, options)
+        if options.cov == "cluster":
+            assert raw.codes is not None  # checked before
+            covariance = cluster_covariance(latent, counts_by(raw.codes))
+            latent = replace(latent, covariance=covariance)
+        elif options.cov == "bootstrap":
+            rows = np.arange(len(right)) if raw.codes is None else raw.codes
+            latent, resamples = bootstrapped(latent, counts_by(rows), options, random_state)
     given = systems if raw.r is not None else np.array([np.nan])
-    return counted_attributes(latent, given, float(raw.w.sum()), random_state, options.n_boot)
+    n = float(raw.w.sum())
+    return counted_attributes(latent, given, n, random_state, options.n_boot, resamples)
+
+
+def fit_table(total: Array, options: Options) -> LatentFit:
+    """The latent fit to counts (2 + 4 n_systems,)."""
+    human = (float(total[0]), float(total[:2].sum()))
+    return fit_cells(human, total[2:].reshape(-1, 4), 2, options.max_iter, options.tol)
+
+
+def bootstrapped(
+    latent: LatentFit, counts: Array, options: Options, random_state: Any
+) -> tuple[LatentFit, Array]:
+    """The fit with the covariance of refits to resampled rows of counts, and their parameters."""
+
+    def parameters(drawn: Array) -> Array:
+        try:
+            return fit_table(drawn.sum(axis=0), options).theta
+        except ValueError as error:
+            raise ValueError(f"cov: got 'bootstrap'; a resample can't be fitted: {error}") from None
+
+    boot = cluster_bootstrap(
+        parameters, counts, n_resamples=options.n_boot, random_state=random_state
+    )
+    return replace(latent, covariance=np.cov(boot.resamples, rowvar=False)), boot.resamples
 
 
 def counted_attributes(
-    latent: LatentFit, systems: Array, n: float, random_state: Any, n_draws: int
+    latent: LatentFit,
+    systems: Array,
+    n: float,
+    random_state: Any,
+    n_draws: int,
+    resamples: Array | None = None,
 ) -> dict[str, Any]:
     """What a fit to counts learns, under the names of the two-stage model."""
     if not latent.converged:
@@ -160,15 +193,14 @@ def counted_attributes(
         )
     error = float(np.sqrt(latent.covariance[1, 1]))
     rng = check_random_state(random_state)
-    theta = latent.theta + normal_draws(latent.covariance, n_draws, rng)
+    theta = resamples
+    if theta is None:
+        theta = latent.theta + normal_draws(latent.covariance, n_draws, rng)
     G, d = len(latent.ai), len(latent.theta)
-    two = np.isfinite(latent.overlap)
-    draws = None
-    if two:
-        capability = np.exp(np.column_stack([theta[:, 0], theta[:, 2 : 2 + G]]))
-        draws = np.column_stack(
-            [theta[:, 1], np.zeros(n_draws), capability, np.tanh(theta[:, 2 + G])]
-        )
+    fitted = "atanh_overlap" in latent.names
+    overlaps = np.tanh(theta[:, 2 + G]) if fitted else np.full(len(theta), latent.overlap)
+    capability = np.exp(np.column_stack([theta[:, 0], theta[:, 2 : 2 + G]]))
+    draws = np.column_stack([theta[:, 1], np.zeros(len(theta)), capability, overlaps])
     inside = 1e-5 < latent.trust < 1e5
     reach = Z95 * error
     ends = (float(latent.trust * np.exp(-reach)), float(latent.trust * np.exp(reach)))
@@ -198,7 +230,7 @@ def counted_attributes(
         "parameter_names_": latent.names,
         "identified_": {
             "trust": inside,
-            "overlap": bool(two),
+            "overlap": fitted,
             "overlap_belief": False,
             "noise_scale": False,
             "bias": False,

@@ -1,6 +1,7 @@
 """The latent model fitted to a table of counts, without trials."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +18,7 @@ def fit_from_counts(
     team_by_ai: ArrayLike,
     *,
     n_choices: int = 2,
+    overlap: str | float | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> HumanAITeamModel:
     """Fit the latent model to counts of right and wrong decisions.
@@ -29,21 +31,25 @@ def fit_from_counts(
         For each AI system the counts [n11, n10, n01, n00] of decisions with its advice; the first
         digit says whether the team was right, the second whether the AI was.
     n_choices : int, default=2
-        Number K of alternatives. With more than two, the capabilities are d of each side and
-        the noises of human and AI are taken as independent (no overlap is estimated).
+        Number K of alternatives. With more than two, the capabilities are d of each side.
+    overlap : "fit" or float in (-1, 1), optional
+        Correlation of the noises of human and AI for one alternative: estimated, or known. None is
+        "fit" for two alternatives and 0 for more, where estimating it takes seconds (sums over
+        Sobol points, to about 1e-4).
     random_state : int, RandomState or None, default=None
         Seed of the draws behind `recommend_policy`.
 
     Returns
     -------
     HumanAITeamModel
-        Fitted in latent mode with binary advice; `goodness_of_fit_` tests it where there is more
-        than one system, or more than two alternatives.
+        Fitted in latent mode with binary advice; `goodness_of_fit_` tests it where there are more
+        counts than parameters: more than one system, or a known overlap.
 
     Raises
     ------
     ValueError
-        If counts are negative or empty, or the human alone isn't above chance.
+        If counts are negative or empty, the human alone isn't above chance, or `overlap` isn't
+        allowed.
 
     Notes
     -----
@@ -65,7 +71,16 @@ def fit_from_counts(
         random_state=random_state,
     )
     model._validate_params()
-    latent = fit_cells(human_alone, team_by_ai, n_choices)
+    fixed = (None if n_choices == 2 else 0.0) if overlap is None else overlap
+    if isinstance(fixed, str):
+        if fixed != "fit":
+            raise ValueError(f"overlap: got {overlap!r}; allowed: 'fit', a number in (-1, 1), None")
+        fixed = None
+    elif fixed is not None and not -1 < fixed < 1:
+        raise ValueError(f"overlap: got {overlap!r}; allowed: 'fit', a number in (-1, 1), None")
+    latent = fit_cells(human_alone, team_by_ai, n_choices, overlap=fixed)
+    if overlap is None and n_choices > 2:
+        latent = replace(latent, overlap=np.nan)  # taken as zero, not learned
     total = float(human_alone[1]) + float(np.sum(np.asarray(team_by_ai, dtype=float)))
     systems = np.full(len(latent.ai), np.nan)
     learned = counted_attributes(latent, systems, total, random_state, model.n_boot)

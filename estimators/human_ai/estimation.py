@@ -103,13 +103,13 @@ class Estimates:
         return float(np.sqrt(max(self.covariance[k, k], 0.0)))
 
 
-def system_codes(r: Array | None, n: int) -> tuple[Array, NDArray[np.intp]]:
+def system_codes(r: Array | None) -> tuple[Array, NDArray[np.intp] | None]:
     """Distinct relative capabilities and the code of each row; one system where there are many."""
     if r is None:
-        return np.array([np.nan]), np.zeros(n, dtype=np.intp)
+        return np.array([np.nan]), None
     distinct, codes = np.unique(r, return_inverse=True)
     if len(distinct) > MOST_SYSTEMS:
-        return np.array([float(np.mean(r))]), np.zeros(n, dtype=np.intp)
+        return np.array([float(np.mean(r))]), None
     return distinct, codes.astype(np.intp)
 
 
@@ -216,11 +216,10 @@ def estimate(raw: Raw, options: Options, start: Array | None = None) -> Estimate
     human = fit_column(raw.human, raw.truth, raw.w, "human_col", options.calibrate, False)
     ai = fit_column(raw.ai, raw.truth, raw.w, "ai_col", options.calibrate, binary)
     lh, la = human.transform(raw.human), ai.transform(raw.ai)
-    systems, codes = system_codes(raw.r, len(raw.y))
+    systems, codes = system_codes(raw.r)
     capabilities = None
     if raw.truth is not None:
-        whole = np.zeros(len(raw.y), dtype=np.intp)
-        sums = capability_sums(lh, la, raw.truth, raw.w, codes, whole)[0]
+        sums = capability_sums(raw.human, raw.ai, (human, ai), raw.truth, raw.w, codes)[0]
         continuous = not (human.sides_only or ai.sides_only)
         capabilities = solve_capabilities(sums, continuous)
     r = relative_capability_of(raw, options, capabilities)

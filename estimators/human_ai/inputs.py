@@ -69,18 +69,18 @@ def item_codes(items: ArrayLike | None, y: Array) -> NDArray[np.intp] | None:
     return np.unique(labels, return_inverse=True)[1].astype(np.intp)
 
 
-def two_classes(y: Array) -> tuple[NDArray, NDArray[np.intp]]:
-    """The two decisions and the code of each row."""
+def two_classes(y: Array) -> tuple[NDArray, NDArray[np.bool_]]:
+    """The two decisions, and whether each row is the second."""
     check_classification_targets(y)
     y_type = type_of_target(y, input_name="y")
     if y_type != "binary":
         raise ValueError(
             f"Only binary classification is supported. The type of the target is {y_type}."
         )
-    classes, codes = np.unique(y, return_inverse=True)
+    classes = np.unique(y)
     if len(classes) < 2:
         raise ValueError(f"y: got one class, {classes[0]!r}; allowed: two classes of decisions")
-    return classes, codes.astype(np.intp)
+    return classes, y == classes[1]
 
 
 def truth_signs(y_true: ArrayLike | None, y: Array, classes: Array) -> Array | None:
@@ -116,6 +116,16 @@ def relative_capability_rows(
     return r
 
 
+def check_workers(model: Any, raw: Raw) -> None:
+    """Refuse to do without workers, or with one, where they are asked for."""
+    by_worker = model.random_effects in ("trust", "trust+bias")
+    if raw.codes is None and (by_worker or model.cov == "cluster"):
+        asks = "random_effects" if by_worker else "cov='cluster'"
+        raise ValueError(f"groups: got None; {asks} needs the worker of each trial")
+    if raw.codes is not None and raw.codes.max() < 1:
+        raise ValueError("groups: got one worker; at least two are needed")
+
+
 def check_configuration(model: Any, raw: Raw) -> None:
     """Refuse combinations that need what isn't there."""
     belief = model.overlap_belief not in ("neglect", 0)
@@ -127,11 +137,7 @@ def check_configuration(model: Any, raw: Raw) -> None:
     if model.mode == "latent":
         if raw.truth is None:
             raise ValueError("y_true: got None; mode='latent' needs the truth")
-        for name, default in (
-            ("cov", "information"),
-            ("lapse", 0),
-            ("penalty", "ridge"),
-        ):
+        for name, default in (("lapse", 0), ("penalty", "ridge")):
             if getattr(model, name) != default:
                 raise ValueError(
                     f"{name}: got {getattr(model, name)!r}; allowed with mode='latent': {default!r}"
@@ -141,6 +147,12 @@ def check_configuration(model: Any, raw: Raw) -> None:
                 f"random_effects: got {model.random_effects!r}; allowed with mode='latent': None, "
                 "'item'"
             )
+        if model.random_effects == "item" and model.cov != "information":
+            raise ValueError(
+                f"cov: got {model.cov!r}; allowed with random_effects='item': 'information' (the "
+                "trials of a case belong together, whoever decided them)"
+            )
+        check_workers(model, raw)
         if model.random_effects == "item" and raw.items is None:
             raise ValueError("items: got None; random_effects='item' needs the case of each trial")
         if belief:
@@ -165,11 +177,7 @@ def check_configuration(model: Any, raw: Raw) -> None:
             f"overlap_belief={model.overlap_belief!r} reads the relative capability: give "
             "relative_capability, or y_true to estimate it"
         )
-    if raw.codes is None and (model.random_effects is not None or model.cov == "cluster"):
-        asks = "random_effects" if model.random_effects is not None else "cov='cluster'"
-        raise ValueError(f"groups: got None; {asks} needs the worker of each trial")
-    if raw.codes is not None and raw.codes.max() < 1:
-        raise ValueError("groups: got one worker; at least two are needed")
+    check_workers(model, raw)
     if model.penalty == "firth":
         for refused, name, allowed in (
             (model.alpha != 0, "alpha", "0"),

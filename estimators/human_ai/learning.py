@@ -43,13 +43,13 @@ def learned_attributes(
     if human_col == ai_col:
         raise ValueError(f"ai_col: got {model.ai_col!r}, the same column as human_col")
     check_finite(data, {human_col: "human_col", ai_col: "ai_col"}, names)
-    classes, y_code = two_classes(target)
+    classes, second = two_classes(target)
     w = _check_sample_weight(sample_weight, data, dtype=np.float64, ensure_non_negative=True)
     truth = truth_signs(y_true, target, classes)
     r = relative_capability_rows(relative_capability, model.relative_capability, len(target))
     codes, workers = worker_codes(groups, target)
     keep = w > 0
-    if len(np.unique(y_code[keep])) < 2:
+    if len(np.unique(second if keep.all() else second[keep])) < 2:
         raise ValueError("sample_weight: only one class of y has positive weight")
     if codes is not None and not keep.all():
         kept, fresh = np.unique(codes[keep], return_inverse=True)
@@ -60,7 +60,7 @@ def learned_attributes(
         data[:, human_col],
         data[:, ai_col],
         data[:, others],
-        y_code.astype(float),
+        second.astype(float),
         w,
         truth,
         r,

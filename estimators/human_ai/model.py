@@ -71,7 +71,7 @@ class HumanAITeamModel(TeamAnswers, ClassifierMixin, BaseEstimator):
     cov : {"information", "cluster", "bootstrap"}, default="information"
         Covariance: observed information, sandwich clustered by `groups`, or a bootstrap of the
         whole estimation (calibration included) that resamples `groups`, or rows without them;
-        a worker who is drawn twice counts as two.
+        a worker who is drawn twice counts as two. Item effects allow only "information".
     n_boot : int, default=500
         Resamples of the bootstrap, and draws behind `recommend_policy`.
     n_choices : int, default=2

@@ -44,6 +44,9 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
+#: Rows that are worked on at a time.
+ROWS = 2**14
+
 
 class PolicyReport(Explanation):
     """Ways to deploy an AI, with what each is worth and the probability that it is the best.
@@ -160,30 +163,58 @@ def policy_report(
 
 
 def reliance_table(
-    follow: Array, confidence: Array, w: Array, codes: NDArray[np.intp] | None, n_bins: int = 8
+    la: Array, y: Array, w: Array, codes: NDArray[np.intp] | None, n_bins: int = 8
 ) -> pd.DataFrame:
-    """P(follow) in bins of |l_A| with errors clustered by worker."""
-    edges = np.unique(np.quantile(confidence, np.linspace(0, 1, n_bins + 1)))
-    index = np.clip(np.searchsorted(edges, confidence, side="right") - 1, 0, max(len(edges) - 2, 0))
-    rows = []
-    for k in np.unique(index):
-        inside = index == k
-        weight, value = w[inside], follow[inside]
-        rate = float(np.average(value, weights=weight))
-        residual = weight * (value - rate)
-        if codes is not None:
-            residual = np.bincount(codes[inside], residual)
-        error = float(np.sqrt((residual**2).sum()) / weight.sum())
-        rows.append(
-            {
-                "ai_confidence": float(np.average(confidence[inside], weights=weight)),
-                "n_trials": int(inside.sum()),
-                "follow": rate,
-                "low": max(rate - 1.96 * error, 0.0),
-                "high": min(rate + 1.96 * error, 1.0),
-            }
-        )
-    return pd.DataFrame(rows)
+    """P(follow) in bins of |l_A| with errors clustered by worker; trials without advice are out.
+
+    The bins are quantiles of at most some hundred thousand trials, taken evenly.
+    """
+    sample = np.abs(la[:: max(1, len(la) // 100_000)])
+    sample = sample[sample > 0] if sample.any() else np.abs(la[la != 0])
+    if not len(sample):
+        return pd.DataFrame()
+    edges = np.unique(np.quantile(sample, np.linspace(0, 1, n_bins + 1)))
+    n_bins = max(len(edges) - 1, 1)
+
+    def block(rows: slice) -> tuple[NDArray[np.intp], Array, Array, Array]:
+        """Bin (n_bins where there is no advice), confidence, weight and whether it was followed."""
+        confidence = np.abs(la[rows])
+        index = np.clip(np.searchsorted(edges, confidence, side="right") - 1, 0, n_bins - 1)
+        follow = (la[rows] > 0) == (y[rows] > 0.5)
+        return np.where(confidence > 0, index, n_bins), confidence, w[rows], follow.astype(float)
+
+    blocks = [slice(start, start + ROWS) for start in range(0, len(la), ROWS)]
+    sums = np.zeros((4, n_bins + 1))  # trials, weight, weight times confidence, times followed
+    for rows in blocks:
+        index, confidence, weight, follow = block(rows)
+        for j, value in enumerate((np.ones(len(index)), weight, weight * confidence)):
+            sums[j] += np.bincount(index, value, minlength=n_bins + 1)
+        sums[3] += np.bincount(index, weight * follow, minlength=n_bins + 1)
+    count, total = sums[0], np.maximum(sums[1], 1e-300)
+    rate = sums[3] / total
+    n_workers = 1 if codes is None else int(codes.max()) + 1
+    squares, residuals = np.zeros(n_bins + 1), np.zeros((n_bins + 1, n_workers))
+    for rows in blocks:
+        index, _, weight, follow = block(rows)
+        residual = weight * (follow - rate[index])
+        if codes is None:
+            squares += np.bincount(index, residual**2, minlength=n_bins + 1)
+        else:
+            cell = index * n_workers + codes[rows]
+            residuals += np.bincount(cell, residual, minlength=residuals.size).reshape(
+                residuals.shape
+            )
+    error = np.sqrt(squares if codes is None else (residuals**2).sum(axis=1)) / total
+    frame = pd.DataFrame(
+        {
+            "ai_confidence": sums[2] / total,
+            "n_trials": count.astype(int),
+            "follow": rate,
+            "low": np.maximum(rate - 1.96 * error, 0.0),
+            "high": np.minimum(rate + 1.96 * error, 1.0),
+        }
+    )[:n_bins]
+    return frame[count[:n_bins] > 0].reset_index(drop=True)
 
 
 def effect_rows(

@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 
-from equipoise.blocks import iter_blocks
-
 from ...games.human_ai import bvn_cdf
 
 __all__ = ["Capabilities", "Column", "capability_sums", "fit_column", "solve_capabilities"]
 
 Array = NDArray[np.float64]
+
+#: Rows that are worked on at a time.
+ROWS = 2**14
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,17 @@ class Capabilities:
     overlap: Array
 
 
-def one_variable_logit(x: Array, y: Array, w: Array) -> tuple[float, float]:
-    """Intercept and slope of a logistic regression of y (0 or 1) on x."""
-    X = np.column_stack([np.ones_like(x), x])
+def one_variable_logit(x: Array, truth: Array, w: Array) -> tuple[float, float]:
+    """Intercept and slope of a logistic regression of truth > 0 on x, in blocks of rows."""
     coef = np.zeros(2)
     for _ in range(50):
-        p = expit(X @ coef)
-        hessian = (X * (w * p * (1 - p))[:, None]).T @ X
-        gradient = X.T @ (w * (y - p))
+        hessian, gradient = np.zeros((2, 2)), np.zeros(2)
+        for start in range(0, len(x), ROWS):
+            rows = slice(start, start + ROWS)
+            X = np.column_stack([np.ones_like(x[rows]), x[rows]])
+            p = expit(X @ coef)
+            hessian += (X * (w[rows] * p * (1 - p))[:, None]).T @ X
+            gradient += X.T @ (w[rows] * ((truth[rows] > 0) - p))
         step = np.linalg.solve(hessian + 1e-9 * np.trace(hessian) * np.eye(2), gradient)
         coef += step * min(1.0, 5.0 / max(float(np.abs(step).max()), 1e-12))
         if np.abs(step).max() < 1e-10 or np.abs(coef).max() > 60:
@@ -68,13 +72,14 @@ def one_variable_logit(x: Array, y: Array, w: Array) -> tuple[float, float]:
 
 def balanced_accuracy(values: Array, truth: Array, w: Array) -> float:
     """Accuracy of the sign, averaged over both classes; a zero is half right."""
-    right = (np.sign(values) * truth + 1) / 2
-    parts = [
-        np.average(right[truth == side], weights=w[truth == side])
-        for side in (-1.0, 1.0)
-        if w[truth == side].sum() > 0
-    ]
-    return float(np.mean(parts))
+    right, weight = np.zeros(2), np.zeros(2)
+    for start in range(0, len(values), ROWS):
+        rows = slice(start, start + ROWS)
+        side = (truth[rows] > 0).astype(np.intp)
+        value = w[rows] * (np.sign(values[rows]) * truth[rows] + 1) / 2
+        right += np.bincount(side, value, minlength=2)
+        weight += np.bincount(side, w[rows], minlength=2)
+    return float((right[weight > 0] / weight[weight > 0]).mean())
 
 
 def fit_column(
@@ -97,12 +102,12 @@ def fit_column(
     if truth is None or not calibrate:
         return Column(False, 1.0, 0.0, 1.0, np.inf, 0.0)
     prior = logit(np.average(truth > 0, weights=w))
-    offset, slope = one_variable_logit(values, (truth > 0).astype(float), w)
+    offset, slope = one_variable_logit(values, truth, w)
     if slope < 0:
         warn_flipped(name, balanced_accuracy(values, truth, w))
     offset -= float(prior)
-    beyond = np.abs(offset + slope * values) > limit
-    share = float(np.average(beyond, weights=w))
+    odds = offset + slope * values
+    share = float(w[np.abs(odds, out=odds) > limit].sum() / w.sum())
     return Column(False, 1.0, offset, slope, limit, share)
 
 
@@ -117,29 +122,47 @@ def warn_flipped(name: str, accuracy: float) -> None:
 
 
 def capability_sums(
-    lh: Array,
-    la: Array,
+    human: Array,
+    ai: Array,
+    columns: tuple[Column, Column],
     truth: Array,
     w: Array,
-    systems: NDArray[np.intp],
-    clusters: NDArray[np.intp],
+    systems: NDArray[np.intp] | None = None,
+    clusters: NDArray[np.intp] | None = None,
 ) -> Array:
     """Weighted sums by cluster, AI system and class that capabilities and overlap follow from.
+
+    Parameters
+    ----------
+    human, ai : ndarray of shape (n,)
+        Reported evidence.
+    columns : tuple of Column
+        How both become log-odds.
+    truth, w : ndarray of shape (n,)
+        The truth, +1 or -1, and weights.
+    systems, clusters : ndarray of shape (n,), optional
+        Codes; None is one for all.
 
     Returns
     -------
     ndarray of shape (n_clusters, n_systems, 2, 9)
         Weight; human right; AI right; both right; l_H; l_A; l_H^2; l_A^2; l_H l_A.
     """
-    n_systems, n_clusters = int(systems.max()) + 1, int(clusters.max()) + 1
-    cell = (clusters * n_systems + systems) * 2 + (truth > 0)
+    n_systems, n_clusters = (1 if c is None else int(c.max()) + 1 for c in (systems, clusters))
     sums = np.zeros((n_clusters * n_systems * 2, 9))
-    for rows in iter_blocks(len(w), bytes_per_item=200):
-        H, A, Y, W = lh[rows], la[rows], truth[rows], w[rows]
-        human, ai = (np.sign(H) * Y + 1) / 2, (np.sign(A) * Y + 1) / 2
-        one = np.ones(len(W))
-        for j, value in enumerate((one, human, ai, human * ai, H, A, H * H, A * A, H * A)):
-            sums[:, j] += np.bincount(cell[rows], W * value, minlength=len(sums))
+    for start in range(0, len(w), ROWS):
+        rows = slice(start, start + ROWS)
+        H, A = columns[0].transform(human[rows]), columns[1].transform(ai[rows])
+        Y, W, one = truth[rows], w[rows], np.ones(len(H))
+        cell = (Y > 0).astype(np.intp)
+        if systems is not None:
+            cell += 2 * systems[rows]
+        if clusters is not None:
+            cell += 2 * n_systems * clusters[rows]
+        right, ai_right = (np.sign(H) * Y + 1) / 2, (np.sign(A) * Y + 1) / 2
+        values = (one, right, ai_right, right * ai_right, H, A, H * H, A * A, H * A)
+        for j, value in enumerate(values):
+            sums[:, j] += np.bincount(cell, W * value, minlength=len(sums))
     return sums.reshape(n_clusters, n_systems, 2, 9)
 
 

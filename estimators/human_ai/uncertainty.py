@@ -96,13 +96,12 @@ def capability_draws(
     if raw.truth is None:
         return None
     n = len(raw.y)
-    clusters = rng.permutation(n) if raw.codes is None else rng.permutation(raw.codes.max() + 1)
+    n_clusters = n if raw.codes is None else int(raw.codes.max()) + 1
+    clusters = rng.permutation(n_clusters)
+    clusters %= 1000
     clusters = clusters if raw.codes is None else clusters[raw.codes]
-    clusters = np.unique(clusters % 1000, return_inverse=True)[1].astype(np.intp)
-    lh = found.columns[0].transform(raw.human)
-    la = found.columns[1].transform(raw.ai)
-    _, systems = system_codes(raw.r, n)
-    sums = capability_sums(lh, la, raw.truth, raw.w, systems, clusters)
+    _, systems = system_codes(raw.r)
+    sums = capability_sums(raw.human, raw.ai, found.columns, raw.truth, raw.w, systems, clusters)
     k = len(sums)
     counts = rng.multinomial(k, np.full(k, 1 / k), size=n_draws)
     drawn = np.tensordot(counts.astype(float), sums, axes=1)

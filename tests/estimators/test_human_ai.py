@@ -509,6 +509,83 @@ def test_four_options_from_counts():
         model.phase_point()
 
 
+def test_four_options_with_overlap():
+    """Exact cells give back trust and overlap; a known overlap leaves a degree of freedom."""
+    from equipoise.games.human_ai.choices import option_accuracy, option_cells
+
+    h, a, rho, tau = map(np.array, (0.9, 1.6, 0.3, 0.4))
+    p11, p10 = option_cells(h, a, rho, tau, 4)
+    p_ai, p_human = option_accuracy(a, 4), float(option_accuracy(h, 4))
+    cells = 1e4 * np.array([p11, p10, p_ai - p11, 1 - p_ai - p10])
+    alone = (1e4 * p_human, 1e4)
+    fitted = fit_from_counts(alone, [cells], n_choices=4, overlap="fit")
+    assert fitted.trust_ == pytest.approx(0.4, abs=1e-4)
+    assert fitted.overlap_ == pytest.approx(0.3, abs=1e-4)
+    assert fitted.identified_["overlap"]
+    assert fitted.goodness_of_fit_["df"] == 0
+    known = fit_from_counts(alone, [cells], n_choices=4, overlap=0.3)
+    assert known.trust_ == pytest.approx(0.4, abs=1e-4)
+    assert known.overlap_ == 0.3 and not known.identified_["overlap"]
+    assert known.goodness_of_fit_["df"] == 1
+    assert known.goodness_of_fit_["G2"] < 1e-4
+    assert fit_from_counts(alone, [cells], n_choices=4).trust_ != pytest.approx(0.4, abs=0.01)
+    two = np.array(binary_cells(*map(np.array, (0.4, 0.9, 0.35, 0.25))))
+    fixed = fit_from_counts((1e4 * ndtr(0.4), 1e4), [1e4 * two], overlap=0.35)
+    assert fixed.trust_ == pytest.approx(0.25, abs=1e-6)
+    assert fixed.goodness_of_fit_["df"] == 1
+    for wrong in ("free", 1.0):
+        with pytest.raises(ValueError, match="overlap: got"):
+            fit_from_counts(alone, [cells], overlap=wrong)
+
+
+def latent_trials(n_workers, n_trials, spread, seed):
+    """Trials of workers whose capability differs, half of them decided alone."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_workers), n_trials)
+    h = np.maximum(0.6 + spread * rng.standard_normal(n_workers), 0.0)[groups]
+    truth = rng.choice([-1.0, 1.0], len(groups))
+    e_a = rng.standard_normal(len(groups))
+    e_h = 0.3 * e_a + math.sqrt(1 - 0.09) * rng.standard_normal(len(groups))
+    advice = np.sign(truth * 0.9 + e_a)
+    alone = rng.random(len(groups)) < 0.5
+    k = 0.5 * math.log(ndtr(0.9) / ndtr(-0.9)) / (2 * 0.6)
+    decision = np.where(truth * h + e_h + np.where(alone, 0.0, k * advice) > 0, 1, -1)
+    X = np.column_stack([np.zeros(len(groups)), np.where(alone, 0.0, advice)])
+    return X, decision, truth.astype(int), groups
+
+
+def test_latent_errors_by_cluster_and_bootstrap():
+    X, y, truth, groups = latent_trials(150, 40, 0.6, 0)
+    options = {"mode": "latent", "recommendation": "binary", "random_state": 0}
+    fit = {"y_true": truth, "groups": groups}
+    plain, cluster, boot = (
+        HumanAITeamModel(cov=cov, n_boot=150, **options).fit(X, y, **fit)
+        for cov in ("information", "cluster", "bootstrap")
+    )
+    assert plain.trust_ == cluster.trust_ == boot.trust_
+    errors = [np.sqrt(np.diag(model.cov_)) for model in (plain, cluster, boot)]
+    # 150 resamples: the standard error of an error is 6 %
+    np.testing.assert_allclose(errors[2], errors[1], rtol=0.3)
+    # workers of one capability move together: of log h the information claims too much
+    assert errors[1][0] > 1.5 * errors[0][0]
+    assert boot.trust_ci_ != plain.trust_ci_
+    ranked = boot.recommend_policy()
+    assert ranked.to_frame()["probability_best"].sum() == pytest.approx(1, abs=1e-9)
+    rows = HumanAITeamModel(cov="bootstrap", n_boot=60, **options).fit(X, y, y_true=truth)
+    np.testing.assert_allclose(np.sqrt(np.diag(rows.cov_)), errors[0], rtol=0.45)
+    # each trial a worker of its own: the sandwich is White's, and near the information
+    alone = HumanAITeamModel(cov="cluster", **options).fit(
+        X, y, y_true=truth, groups=np.arange(len(y))
+    )
+    np.testing.assert_allclose(np.sqrt(np.diag(alone.cov_)), errors[0], rtol=0.1)
+    with pytest.raises(ValueError, match="cov: got 'cluster'; allowed with random_effects='item'"):
+        HumanAITeamModel(cov="cluster", random_effects="item", **options).fit(
+            X, y, items=groups, **fit
+        )
+    with pytest.raises(ValueError, match="groups: got None; cov='cluster'"):
+        HumanAITeamModel(cov="cluster", **options).fit(X, y, y_true=truth)
+
+
 @pytest.mark.parametrize(
     ("human", "cells", "message"),
     [
