@@ -78,6 +78,10 @@ class TeamDecision(nn.Module):
     (True, True)
     """
 
+    lift: Tensor
+    shift: Tensor
+    weight: Tensor
+
     def __init__(
         self,
         *,

@@ -106,8 +106,8 @@ def fit_column(
     if slope < 0:
         warn_flipped(name, balanced_accuracy(values, truth, w))
     offset -= float(prior)
-    odds = offset + slope * values
-    share = float(w[np.abs(odds, out=odds) > limit].sum() / w.sum())
+    reported = offset + slope * values
+    share = float(w[np.abs(reported, out=reported) > limit].sum() / w.sum())
     return Column(False, 1.0, offset, slope, limit, share)
 
 

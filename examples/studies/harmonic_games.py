@@ -14,6 +14,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
 
 from equipoise.datasets import make_harmonic_game, make_mixture_game
 from equipoise.games import (
@@ -25,6 +26,7 @@ from equipoise.games import (
     NormalFormGame,
     harmonic_dimension,
 )
+from equipoise.games.normal_form.contraction import contract_payoffs
 from equipoise.games.normal_form.ftrl_setup import make_rule
 from equipoise.games.normal_form.rule import PlayerState, regret_bound
 
@@ -133,6 +135,74 @@ def long_table(n_games: int, last: int) -> pd.DataFrame:
                 **quantiles(solver.nash_gap_[-1], "gap"),
             }
         )
+    return pd.DataFrame(rows)
+
+
+def baseline_regret(
+    rule: str, payoffs: np.ndarray, shape: tuple[int, ...], marks: tuple[int, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Self-play of a baseline in all games (B, n, M) at once, from the uniform strategies.
+
+    "Hedge" has steps 1 / sqrt(t); "RM+" is regret matching with regrets cut at zero, and
+    "predictive RM+" adds the last payoffs as a prediction. Returns the largest regret of each game
+    at both marks, shape (2, B), and the last NashConv.
+    """
+    B = len(payoffs)
+    x = [np.full((B, d), 1.0 / d) for d in shape]
+    Y = [np.zeros((B, d)) for d in shape]  # regret of each action
+    plus = [np.zeros((B, d)) for d in shape]  # the same, cut at zero in each round
+    seen = []
+    for t in range(1, marks[1] + 1):
+        g = contract_payoffs(payoffs, x, shape)
+        own = [v - (v * x_i).sum(axis=1, keepdims=True) for v, x_i in zip(g, x, strict=True)]
+        Y = [Y_i + r for Y_i, r in zip(Y, own, strict=True)]
+        if t in marks:
+            seen.append(np.max([Y_i.max(axis=1) for Y_i in Y], axis=0))
+        gap = sum(r.max(axis=1) for r in own)
+        if rule == "Hedge":
+            x = [softmax(Y_i / np.sqrt(t + 1), axis=1) for Y_i in Y]
+            continue
+        plus = [np.maximum(R + r, 0.0) for R, r in zip(plus, own, strict=True)]
+        guess = own if rule == "predictive RM+" else [0.0 * r for r in own]
+        weight = [np.maximum(R + r, 0.0) for R, r in zip(plus, guess, strict=True)]
+        total = [w.sum(axis=1, keepdims=True) for w in weight]
+        x = [
+            np.where(sum_ > 0, w / np.where(sum_ > 0, sum_, 1.0), 1.0 / w.shape[1])
+            for w, sum_ in zip(weight, total, strict=True)
+        ]
+    return np.array(seen), gap
+
+
+def baseline_table(n_games: int, last: int) -> pd.DataFrame:
+    """FTRL+ beside Hedge, regret matching and optimistic Hedge, from the uniform strategies."""
+    rows = []
+    for shape in SHAPES:
+        games = draw_games(shape, n_games)
+        payoffs = np.stack([g.payoffs.reshape(g.n_players, -1) for g in games])
+        found = {}
+        for name, step in (
+            ("FTRL+, adaptive", "adaptive"),
+            ("optimistic Hedge, step of theory", "theory"),
+            ("optimistic Hedge, step 0.1", 0.1),
+        ):
+            solver = FTRLPlus(step_size=step, tol=0, max_iter=last // 10, record=None).fit(games)
+            early = solver.regret_[-1].max(axis=1)
+            solver.partial_fit(games, last - last // 10)
+            found[name] = early, solver.regret_[-1].max(axis=1), solver.nash_gap_[-1]
+        for name in ("Hedge", "RM+", "predictive RM+"):
+            (early, late), gap = baseline_regret(name, payoffs, shape, (last // 10, last))
+            found[name] = early, late, gap
+        for name, (early, late, gap) in found.items():
+            rows.append(
+                {
+                    "shape": "x".join(map(str, shape)),
+                    "learner": name,
+                    "games": n_games,
+                    **quantiles(late, "regret"),
+                    **quantiles(late - early, "increment"),
+                    **quantiles(gap, "gap"),
+                }
+            )
     return pd.DataFrame(rows)
 
 
@@ -407,6 +477,7 @@ def main() -> None:
     last = 1000 if arguments.quick else 10_000
     tables: dict[str, Callable[[], Any]] = {
         "variety": lambda: variety_table(n),
+        "baselines": lambda: baseline_table(n, last),
         "adversaries": lambda: adversary_table(last),
         "adversarial_games": lambda: adversarial_games_table(3 * n, last),
         "curves": lambda: curve_table(max(2, n // 20), 2 * n),

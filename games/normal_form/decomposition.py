@@ -302,7 +302,8 @@ def decompose(
     strategic = next(part for part in reversed(parts) if len(part))
     flat, phi = np.empty(M), None
     shape = np.array(game.shape, dtype=np.int64)
-    split_payoffs(game.payoffs.reshape(n, M), shape, np.concatenate(mu), strategic, *parts, flat)
+    arrays = [game.payoffs.reshape(n, M), shape, np.concatenate(mu), strategic, *parts, flat]
+    split_payoffs(*arrays)
     if names != ("nonstrategic",):
         phi = flat.reshape(game.shape)
         phi.flags.writeable = False
