@@ -2,7 +2,9 @@
 
 The peer of the decomposition is the dense method of the research code HarmonicLab: the gradient of
 the response graph as a matrix, the pseudo-inverse of its Laplacian, and both applied to a game's
-deviation flow. Solvers of pygambit, nashpy and quantecon find an equilibrium of the same harmonic
+deviation flow. Ours is one compiled pass per player and axis; of the time for one 32x32 game about half
+is spent in Python, on checks and on the three games that are returned. In one shot the peer has just
+emptied the caches. Solvers of pygambit, nashpy and quantecon find an equilibrium of the same harmonic
 game; the larger of both answers' Nash gaps is printed. OpenSpiel's dynamics play as many rounds as
 ours, and the larger gap at the end is printed.
 """
