@@ -50,6 +50,7 @@ class Monitor:
         self.status, self.message = "max_iter", ""
         self.n_iter = 0
         self.best, self.unchanged = np.inf, 0
+        self.scaled = np.inf
         self.bar = tqdm(disable=not verbose, unit="it")
 
     def goes_on(
@@ -61,7 +62,7 @@ class Monitor:
         """
         self.bar.update(n_iter - self.n_iter)
         self.bar.set_postfix_str(f"gap {gap:.2e}", refresh=False)
-        self.n_iter = n_iter
+        self.n_iter, self.scaled = n_iter, scaled_gap
         if not (np.isfinite(residual) and np.isfinite(gap)):
             self.status = "diverged"
             return False
@@ -84,6 +85,12 @@ class Monitor:
             self.message = f"no progress in the last {STUCK} checks of {n_iter} iterations"
             return False
         return True
+
+    def sweeps_left(self, share: float) -> int:
+        """About how many more sweeps reach the tolerance if each takes this share off the gap."""
+        if share >= 1:
+            return 1
+        return int(np.ceil(np.log(self.scaled / self.tol) / -np.log1p(-share)))
 
     def __enter__(self) -> "Monitor":
         return self

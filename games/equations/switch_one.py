@@ -17,7 +17,15 @@ from .inverse import PolicyInverse, SignChangeError
 from .problem import LEMM
 from .solver import Run
 
-__all__ = ["Callback", "generic_direction", "owners", "parametric_rule", "switching_rule"]
+__all__ = [
+    "Callback",
+    "generic_direction",
+    "least_index_row",
+    "owners",
+    "parametric_rule",
+    "switching_rule",
+    "violated_rows",
+]
 
 Array = np.ndarray
 #: t may rise by this much (relatively) through rounding before it counts as turning back.
@@ -34,6 +42,31 @@ def generic_direction(problem: LEMM, policy: Array, random_state: Any) -> Array:
 
 def owners(problem: LEMM) -> Array:
     return np.repeat(np.arange(problem.n), np.diff(problem.indptr))
+
+
+def violated_rows(
+    problem: LEMM, owner: Array, policy: Array, x: Array, tie_tol: float
+) -> tuple[Array, Array]:
+    """Rows that are better than a policy's by more than ties allow, and every row's violation."""
+    violation = problem.sign[owner] * (problem.A @ x + problem.b - x[owner])
+    violation[problem.indptr[:-1] + policy] = 0.0
+    return np.flatnonzero(violation > tie_tol * (1 + np.abs(x[owner]))), violation
+
+
+def least_index_row(
+    rows: Array,
+    violation: Array,
+    owner: Array,
+    rank: Array,
+    pick: str,
+    rng: np.random.RandomState,
+) -> int:
+    """The violated row to switch to: one of the first node that has any."""
+    first = owner[rows[np.argmin(rank[owner[rows]])]]
+    rows = rows[owner[rows] == first]
+    if pick == "largest":
+        return int(rows[np.argmax(violation[rows])])
+    return int(rows[0] if pick == "first" else rng.choice(rows))
 
 
 def not_w(run: Run, error: SignChangeError) -> Run:
@@ -165,7 +198,6 @@ def switching_rule(
         Status 'optimal', 'max_iter', 'cycle', 'singular' or 'not_W'.
     """
     owner = owners(problem)
-    s = problem.sign[owner].astype(float)
     rng = check_random_state(random_state)
     rank = np.empty(problem.n, dtype=np.int64)
     rank[np.arange(problem.n) if order is None else order] = np.arange(problem.n)
@@ -179,9 +211,7 @@ def switching_rule(
     while True:
         x = inverse.solve(problem.b)
         run = Run(x, inverse.policy.copy(), "optimal", switches, switches + 1, switches)
-        violation = s * (problem.A @ x + problem.b - x[owner])
-        violation[inverse.rows] = 0.0
-        rows = np.flatnonzero(violation > tie_tol * (1 + np.abs(x[owner])))
+        rows, violation = violated_rows(problem, owner, inverse.policy, x, tie_tol)
         if rows.size == 0:
             return run
         if rule == "largest_violation":
@@ -197,12 +227,7 @@ def switching_rule(
             policies.append(inverse.policy.copy())
             row = int(rows[np.argmax(violation[rows])])
         else:
-            first = owner[rows[np.argmin(rank[owner[rows]])]]
-            rows = rows[owner[rows] == first]
-            if pick == "largest":
-                row = int(rows[np.argmax(violation[rows])])
-            else:
-                row = int(rows[0] if pick == "first" else rng.choice(rows))
+            row = least_index_row(rows, violation, owner, rank, pick, rng)
         if max_switches is not None and switches >= max_switches:
             run.status = "max_iter"
             run.message = f"stopped after {switches} switches"

@@ -334,8 +334,8 @@ class ValueIteration(LEMMSolver):
                     x = extrapolate(x, xs, images, bound)
         if v is None:
             # Nothing is proved of any point; the last sweep's result is the newest.
-            return self._run(problem, onwards, n_iter, monitor)
-        run = self._run(problem, value, n_iter, monitor)
+            return self._run(bound, onwards, n_iter, monitor)
+        run = self._run(bound, value, n_iter, monitor)
         run.lower, run.upper, run.residual = value - gap * v, value + gap * v, residual
         return run
 
@@ -366,18 +366,26 @@ class ValueIteration(LEMMSolver):
                 pace.record(scaled, k)
                 if not monitor.goes_on(n_iter, x, residual, gap, scaled):
                     break
-        run = self._run(problem, x, n_iter, monitor)
+        run = self._run(bound, x, n_iter, monitor)
         run.lower, run.upper = low, high
         return run
 
-    def _run(self, problem: LEMM, x: Array, n_iter: int, monitor: Monitor) -> Run:
+    def _run(self, bound: BoundedGap, x: Array, n_iter: int, monitor: Monitor) -> Run:
+        problem = bound.problem
         policy = np.zeros(problem.n, dtype=np.int64)
         bellman(*problem.arrays, x, 0, problem.n, np.empty(problem.n), policy)
+        message = monitor.message
+        if monitor.status == "max_iter" and not message and bound.v is not None:
+            share = float(np.min(bound.gap / bound.v))
+            message = (
+                f"stopped after {n_iter} sweeps; sweeps shrink the error by a factor of at most "
+                f"{1 - share:.9g}, so about {monitor.sweeps_left(share)} more may be needed"
+            )
         return Run(
             x,
             policy,
             monitor.status,
             n_iter,
             history=monitor.history,
-            message=monitor.message,
+            message=message,
         )

@@ -368,7 +368,7 @@ def test_histories_callbacks_and_short_runs():
     assert short.status_ == "max_iter"
     assert short.n_iter_ == 3
     assert np.abs(short.value_ - made.value).max() <= short.error_bound_
-    with pytest.warns(ConvergenceWarning, match="stopped after 4 iterations"):
+    with pytest.warns(ConvergenceWarning, match="stopped after 4 sweeps"):
         ValueIteration(max_iter=4).fit(made.problem)
     with pytest.warns(ConvergenceWarning, match="stopped after 1 switches at t"):
         SimplePolicyIteration(max_switches=1, random_state=0).fit(made.problem)
@@ -384,6 +384,16 @@ def test_histories_callbacks_and_short_runs():
         assert LemkeSolver(max_iter=1).fit(made.problem).status_ == "max_iter"
     with pytest.warns(ConvergenceWarning, match="no progress"):
         ValueIteration(tol=1e-300, check_every=1).fit(made.problem)
+
+
+def test_a_short_run_foresees_the_sweeps_it_lacks():
+    """x = q x + 1 with q = 0.999: from x, the error shrinks by exactly q a sweep."""
+    problem = LEMM.from_dense([[[0.999, 0.0]], [[0.0, -0.999]]], [[1.0], [1.0]], [0, 0])
+    with pytest.warns(ConvergenceWarning, match=r"at most 0\.999, so about 13[0-9]{3} more"):
+        solver = ValueIteration("jacobi", tol=1e-3, max_iter=10).fit(problem)
+    needed = int(np.ceil(np.log(solver.error_bound_ / 1e-3) / -np.log(0.999)))
+    solver = ValueIteration("jacobi", tol=1e-3, max_iter=needed + 20).fit(problem)
+    assert solver.converged_ and solver.n_iter_ >= needed - 10
 
 
 def test_interrupt_returns_what_there_is():
