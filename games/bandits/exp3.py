@@ -18,6 +18,8 @@ Array = np.ndarray
 class Exp3(BanditLearner):
     """Exponential weights on estimated losses: little regret against fixed arms.
 
+    At the horizon its expected static regret is at most sqrt(2 A T ln A) [2]_.
+
     Parameters
     ----------
     n_arms : int
@@ -50,6 +52,8 @@ class Exp3(BanditLearner):
     ----------
     .. [1] P. Auer, N. Cesa-Bianchi, Y. Freund, R. Schapire, "The nonstochastic multiarmed bandit
        problem", 2002.
+    .. [2] S. Bubeck, N. Cesa-Bianchi, "Regret analysis of stochastic and nonstochastic multi-armed
+       bandit problems", 2012, theorem 3.1.
 
     Examples
     --------
@@ -177,6 +181,8 @@ class Exp3IX(BanditLearner):
 class Exp3P(BanditLearner):
     """Exp3 with an optimistic bias: regret is small with probability 1 - delta.
 
+    At the horizon its static regret is at most 5.15 sqrt(A T ln(A / delta)) [2]_.
+
     Parameters
     ----------
     n_arms : int
@@ -209,6 +215,8 @@ class Exp3P(BanditLearner):
     ----------
     .. [1] P. Auer, N. Cesa-Bianchi, Y. Freund, R. Schapire, "The nonstochastic multiarmed bandit
        problem", 2002.
+    .. [2] S. Bubeck, N. Cesa-Bianchi, "Regret analysis of stochastic and nonstochastic multi-armed
+       bandit problems", 2012, theorem 3.2.
 
     Examples
     --------
@@ -246,3 +254,12 @@ class Exp3P(BanditLearner):
 
     def _params(self) -> Array:
         return constants(self.horizon, None, self.delta)
+
+    def _bounds(self, horizon: int, n_segments: int) -> dict[str, float]:
+        if self.horizon != horizon:
+            return {}
+        A = self.n_arms
+        return {"static": float(5.15 * np.sqrt(horizon * A * np.log(A / self.delta)))}
+
+    def _what_is_bounded(self) -> str:
+        return f"with probability {1 - self.delta:g} it is at most"

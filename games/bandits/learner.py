@@ -312,8 +312,12 @@ class BanditLearner(BaseEstimator):
         return self._memory[HEAD + k * self.n_arms : HEAD + (k + 1) * self.n_arms].copy()
 
     def _bounds(self, horizon: int, n_segments: int) -> dict[str, float]:
-        """Proved bounds of expected regrets, in losses between 0 and 1; kinds to values."""
+        """Proved bounds of regrets, in losses between 0 and 1; kinds to values."""
         return {}
+
+    def _what_is_bounded(self) -> str:
+        """What of a regret stays below its bound."""
+        return "its expectation is at most"
 
     def _remarks(self) -> list[str]:
         """Lines about the kind's own state."""

@@ -28,8 +28,9 @@ Array = np.ndarray
 
 
 def check_table(losses: ArrayLike, name: str = "losses") -> Array:
-    """The table as float64 of shape (T, A), finite, without a copy where it is one."""
-    table = np.ascontiguousarray(losses, dtype=np.float64)
+    """The table as float64 of shape (T, A), finite, read-only; without a copy where it is one."""
+    table = np.ascontiguousarray(losses, dtype=np.float64).view()
+    table.setflags(write=False)  # always, since numba compiles anew for writable arrays
     if table.ndim != 2 or 0 in table.shape:
         raise ValueError(
             f"{name} has shape {table.shape}; allowed: (n_rounds, n_arms), both at least 1"

@@ -26,7 +26,7 @@ def mean_interval(values: Array) -> tuple[float, float, float]:
     mean = float(values.mean())
     if len(values) < 2:
         return mean, -np.inf, np.inf
-    half = 1.96 * float(values.std(ddof=1)) / np.sqrt(len(values))
+    half = float(1.96 * values.std(ddof=1) / np.sqrt(len(values)))
     return mean, mean - half, mean + half
 
 

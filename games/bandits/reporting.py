@@ -95,7 +95,7 @@ def regret_lines(learner: "BanditLearner", curves: Curves) -> list[str]:
         scale = "sqrt(A T)" if kind == "static" else f"sqrt(S A T), S = {S}"
         line = f"{kind} regret {value:.4g}: {value / (span * root):.2f} {scale}"
         if kind in bounds:
-            line += f"; its expectation is at most {span * bounds[kind]:.4g}, by proof"
+            line += f"; {learner._what_is_bounded()} {span * bounds[kind]:.4g}, by proof"
         lines.append(line)
     if learner.dynamic_regret_ > 0:
         worst = int(curves.dynamic_parts.argmax())

@@ -48,8 +48,10 @@ def is_compiled(learner: Any) -> bool:
 
 
 def unit_table(env: BanditEnvironment, units: Units, random_state: Any) -> Array:
-    """The losses of an oblivious environment's run, between 0 and 1."""
-    return np.ascontiguousarray(units.to_unit(env.realise(random_state)))
+    """The losses of an oblivious environment's run, between 0 and 1; read-only."""
+    table = np.ascontiguousarray(units.to_unit(env.realise(random_state))).view()
+    table.setflags(write=False)  # always, since numba compiles anew for writable arrays
+    return table
 
 
 @njit(cache=True, nogil=True)

@@ -20,7 +20,9 @@ Array = np.ndarray
 class TrackAndExplore(LastLossLearner):
     """Play the arm of least last seen loss, and explore now and then.
 
-    For losses without noise its expected dynamic regret is at most eps T + S A / eps + S A.
+    For losses without noise its expected dynamic regret is at most eps T + S A / eps + S A: uniform
+    draws cost eps T, the best arm of a segment is found after A / eps rounds in the mean, and a
+    stale loss misleads once an arm and segment.
 
     Parameters
     ----------

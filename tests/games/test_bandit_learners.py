@@ -1036,6 +1036,22 @@ def test_bad_parameters(wrong, match):
         wrong()
 
 
+def test_proved_bounds_are_told():
+    losses, span = jumps(), 3.0
+    for learner, bound, words in [
+        (Exp3(3, T), np.sqrt(2 * T * 3 * np.log(3)), "its expectation is at most"),
+        (games.Exp3P(3, T), 5.15 * np.sqrt(T * 3 * np.log(60)), "with probability 0.95 it is"),
+        (TsallisINF(3, estimator="iw"), 4 * np.sqrt(3 * T) + 1, "its expectation is at most"),
+    ]:
+        learner.set_params(loss_range=(0, span))
+        text = str(learner.fit(span * losses).explain())
+        assert words in text
+        assert f"{span * bound:.4g}, by proof" in text
+        assert learner.static_regret_ < span * bound
+    for learner in (Exp3(3), Exp3(3, T, learning_rate=0.1), games.Exp3P(3, 2 * T)):
+        assert "by proof" not in str(learner.fit(losses).explain())
+
+
 def test_explanation_adds_up():
     learner = StaticDynamicBandit(3, horizon=T, random_state=0).fit(jumps())
     frame = learner.explain().to_frame()

@@ -52,6 +52,19 @@ def test_value_intervals_cover():
     assert misses <= 22
 
 
+def test_a_learners_own_run_is_a_log():
+    """Importance weights of 300 runs: their mean is the law's loss, within four standard errors."""
+    table, law = np.random.RandomState(0).uniform(size=(200, 3)) * [0.5, 0.8, 1.0], [0.2, 0.7, 0.1]
+    found = []
+    for seed in range(300):
+        run = Exp3(3, horizon=200, random_state=seed).fit(table)
+        log = ReplayEnv((run.arms_, run.losses_, run.propensities_), n_arms=3)
+        found.append(log.value(law, normalize=False).mean)
+    error = np.std(found) / np.sqrt(300)
+    assert error < 0.01
+    assert np.mean(found) == pytest.approx(table.mean(axis=0) @ law, abs=4 * error)
+
+
 def test_replay_is_a_true_run():
     """Accepted events of an uneven logger have the arms' true means; the learner finds arm 0."""
     env = ReplayEnv(make_log(30_000, [0.2, 0.3, 0.5]))
