@@ -1,4 +1,4 @@
-"""The layer's multipliers, fused: one pass over (sample, unit) pairs without arrays of steps.
+"""Hot loops of the layers and of the cross-entropy, fused.
 
 The same mathematics as `bilinear.multiplier`, which is its reference. Each row of the batch stays
 in the first-level cache while Newton's method runs over all its units at once.
@@ -9,7 +9,7 @@ import math
 import numpy as np
 from numba import njit
 
-__all__ = ["layer_multipliers"]
+__all__ = ["cross_entropy_rows", "layer_multipliers"]
 
 #: Newton steps at most: 8 suffice in float32, 10 in float64.
 MAX_ITER = 40
@@ -176,3 +176,53 @@ def degenerate(
             spread_h[b] += length
             spread_w[j] += omega * sign * length / root
     return rows
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def wright_omega(x: float) -> float:
+    """The w > 0 with w + log w = x, by two steps of Fritsch, Shafer and Crowley."""
+    if x < -1:
+        w = math.exp(x)
+        if w == 0:
+            return 0.0
+    elif x > 1:
+        w = x - math.log(x)
+    else:
+        w = 0.56714329040978 + x * (0.36189625 + x * 0.0737)
+    for _ in range(2):
+        r = x - w - math.log(w)
+        q = 2 * (1 + w) * (1 + w + 2 / 3 * r)
+        w *= 1 + r / (1 + w) * (q - r) / (q - 2 * r)
+    return w
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def cross_entropy_rows(u: np.ndarray, y: np.ndarray, lam: float, moved: np.ndarray) -> None:
+    """Fill `moved` (B, K) with u - prox(u) of the cross-entropy to labels (B,), in float64 inside.
+
+    The same mathematics as `proximal.cross_entropy_displacement`, which is its reference.
+    """
+    B, K = u.shape
+    shift = math.log(lam)
+    for b in range(B):
+        top = -np.inf
+        for k in range(K):
+            top = max(top, u[b, k] + (1 / lam if k == y[b] else 0.0))
+        c = top - 1 / lam
+        for _ in range(MAX_ITER):
+            total, slope = 0.0, 0.0
+            for k in range(K):
+                w = wright_omega(u[b, k] + (1 / lam if k == y[b] else 0.0) - shift - c)
+                total += w
+                slope += w / (1 + w)
+            step = (lam * total - 1) / (lam * slope)
+            c += step
+            if not abs(step) > 1e-14 * (1 + abs(c)):
+                break
+        others = 0.0
+        for k in range(K):
+            if k != y[b]:
+                p = wright_omega(u[b, k] - shift - c)
+                moved[b, k] = p
+                others += p
+        moved[b, y[b]] = -others

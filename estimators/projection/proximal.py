@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from .arrays import as_tensors, labels_of, require_positive
+from .kernels import cross_entropy_rows
 
 __all__ = [
     "cross_entropy_displacement",
@@ -17,6 +18,9 @@ __all__ = [
     "prox_huber",
     "prox_squared",
 ]
+
+#: Newton steps at most; a handful is enough.
+MAX_ITER = 50
 
 
 def omega_of(x: torch.Tensor) -> torch.Tensor:
@@ -36,7 +40,7 @@ def omega_of(x: torch.Tensor) -> torch.Tensor:
     return w
 
 
-def prox_cross_entropy(u0: Any, y: Any, lam: float = 1.0, max_iter: int = 50) -> Any:
+def prox_cross_entropy(u0: Any, y: Any, lam: float = 1.0) -> Any:
     """Proximal map of the cross-entropy of softmax(u) to a label.
 
     With a = u0 + e_y / lam and c = logsumexp(u), softmax(u)_k = lam omega(a_k - log lam - c); c is
@@ -50,8 +54,6 @@ def prox_cross_entropy(u0: Any, y: Any, lam: float = 1.0, max_iter: int = 50) ->
         Labels, 0 to K - 1.
     lam : float, default=1.0
         Weight of the distance, > 0.
-    max_iter : int, default=50
-        Newton steps at most; a handful is enough.
 
     Returns
     -------
@@ -70,20 +72,28 @@ def prox_cross_entropy(u0: Any, y: Any, lam: float = 1.0, max_iter: int = 50) ->
     array([ 0.489664, -0.244832, -0.244832])
     """
     (u0,), back = as_tensors(u0=u0)
-    return back(u0 - cross_entropy_displacement(u0, labels_of(y, u0), lam, max_iter))
+    return back(u0 - cross_entropy_displacement(u0, labels_of(y, u0), lam))
 
 
-def cross_entropy_displacement(
-    u0: torch.Tensor, y: torch.Tensor, lam: float, max_iter: int = 50
-) -> torch.Tensor:
+def cross_entropy_displacement(u0: torch.Tensor, y: torch.Tensor, lam: float) -> torch.Tensor:
     """u0 - prox(u0) = (softmax(prox) - e_y) / lam, with no digits lost where it is small."""
     lam = require_positive("lam", lam)
+    if u0.device.type != "cpu" or u0.dtype not in (torch.float32, torch.float64):
+        return cross_entropy_steps(u0, y, lam)
+    rows = u0.detach().reshape(-1, u0.shape[-1]).contiguous()
+    moved = torch.empty_like(rows)
+    cross_entropy_rows(rows.numpy(), y.reshape(-1).contiguous().numpy(), lam, moved.numpy())
+    return moved.reshape(u0.shape)
+
+
+def cross_entropy_steps(u0: torch.Tensor, y: torch.Tensor, lam: float) -> torch.Tensor:
+    """The same for all rows at once, on any device."""
     own = torch.nn.functional.one_hot(y, u0.shape[-1]).bool()
     a = u0 + own.to(u0) / lam
     shift = torch.log(torch.as_tensor(lam, dtype=u0.dtype))
     c = a.amax(-1, keepdim=True) - 1 / lam
     tolerance = 8 * torch.finfo(u0.dtype).eps
-    for _ in range(max_iter):
+    for _ in range(MAX_ITER):
         w = omega_of(a - shift - c)
         step = (lam * w.sum(-1, keepdim=True) - 1) / (lam * (w / (1 + w)).sum(-1, keepdim=True))
         c = c + step

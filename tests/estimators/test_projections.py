@@ -30,6 +30,10 @@ from equipoise.estimators import (
 from equipoise.estimators.projection.bilinear import multiplier
 from equipoise.estimators.projection.kernels import layer_multipliers
 from equipoise.estimators.projection.linear import squared_norms
+from equipoise.estimators.projection.proximal import (
+    cross_entropy_displacement,
+    cross_entropy_steps,
+)
 
 FEW = settings(max_examples=40, deadline=None)
 seeds = st.integers(0, 10**6)
@@ -580,6 +584,16 @@ def test_cross_entropy_prox(seed, K, lam, scale, dtype):
     assert loss[0] <= loss[1] + (1e-9 if fine else 1e-4 * size)
     shifted = prox_cross_entropy(u0 + dtype(3), y, lam)
     np.testing.assert_allclose(shifted, u + dtype(3), atol=(1e-9 if fine else 2e-6) * size * 10)
+
+
+@FEW
+@given(seeds, st.sampled_from([1e-3, 1.0, 10.0]), st.sampled_from([1.0, 300.0]))
+def test_cross_entropy_kernel_is_its_reference(seed, lam, scale):
+    """The numba loop against the torch steps that accelerators take."""
+    (u0,) = drawn(seed, (6, 5), scale=scale)
+    u0, y = torch.as_tensor(u0), torch.arange(6) % 5
+    fast, slow = cross_entropy_displacement(u0, y, lam), cross_entropy_steps(u0, y, lam)
+    np.testing.assert_allclose(fast, slow, atol=1e-10 * scale / lam, rtol=1e-8)
 
 
 def test_cross_entropy_prox_far_out():
