@@ -105,9 +105,10 @@ def describe(audit: "SoftLabelAudit") -> list[str]:
         gaps = gaps[(gaps["reference"] == "soft") & (gaps["metric"] == "kl")]
         gaps = gaps[(gaps["effect"] == "soft main") & gaps["estimate"].notna()]
         for row in gaps.itertuples():
+            ends = "" if np.isnan(row.low) else f" [{row.low:+.3f}, {row.high:+.3f}]"
             lines.append(
-                f"group {row.group}: soft main effect on KL {row.estimate:+.3f} "
-                f"[{row.low:+.3f}, {row.high:+.3f}] beside that on all items"
+                f"group {row.group}: soft main effect on KL {row.estimate:+.3f}{ends} beside that "
+                "on all items"
             )
     held_out = audit.alignment_[audit.alignment_["items"] == "test"]
     if len(held_out):

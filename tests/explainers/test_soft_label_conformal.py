@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -112,7 +113,9 @@ def test_explanation_counts_votes() -> None:
         assert frame["tenth"].value_counts().tolist() == [30] * 10
         assert f"{share_held.mean():.1%} of the votes" in str(answer)
         for kind in ("size", "coverage"):
-            assert answer.plot(kind).get_title()
+            ax = answer.plot(kind)
+            assert len(ax.lines[-1].get_xdata()) == 10
+            plt.close(ax.figure)
 
 
 def test_errors_say_what_is_wrong() -> None:
