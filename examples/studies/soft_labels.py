@@ -28,7 +28,13 @@ from equipoise.datasets import (
     simulate_annotators,
 )
 from equipoise.estimators import SoftLabelClassifier
-from equipoise.explainers import SoftLabelAudit, annotation_budget_curve
+from equipoise.explainers import (
+    SoftLabelAudit,
+    VoteConformalSets,
+    annotation_budget_curve,
+    bayes_accuracy,
+    opinion_concentration,
+)
 
 PROJECT = Path(__file__).resolve().parents[2]
 ARMS = (
@@ -303,7 +309,59 @@ def budget(output: Path, quick: bool) -> None:
     plt.close(figure)
 
 
-PARTS = {"fashion": fashion, "synthetic": synthetic, "convergence": convergence, "budget": budget}
+def sets(output: Path, quick: bool) -> None:
+    """Conformal sets and scatter of opinions on Fashion-MNIST-H, by what the model learned from.
+
+    Half of the test items calibrates, the other half tests.
+    """
+    items = load_fashion(quick)
+    if items is None:
+        return
+    X, y, counts, X_test, _, counts_test = items
+    half = len(X_test) // 2
+    network = fashion_network(5 if quick else 25)
+    targets = {
+        "hard_orig": np.eye(10)[y],
+        "hard_mode": np.eye(10)[counts.argmax(axis=1)],
+        "soft_human": counts,
+    }
+    rows = []
+    for arm, T in targets.items():
+        for seed in [501] if quick else [501, 502, 503]:
+            F = network.set_params(random_state=seed).fit(X, T).predict_proba(X_test)
+            scatter = opinion_concentration(counts_test, F)
+            for share in (None, 0.8):
+                for score in ("probability", "cumulative"):
+                    model = VoteConformalSets(0.1, share=share, score=score)
+                    model.fit(F[:half], counts_test[:half])
+                    found = model.explain(F[half:], counts_test[half:]).to_frame()
+                    votes = found["votes_covered"]
+                    rows.append(
+                        {
+                            "arm": arm,
+                            "seed": seed,
+                            "goal": "90% of votes" if share is None else "80% in 90% of sets",
+                            "score": score,
+                            "covered": votes.mean() if share is None else (votes >= share).mean(),
+                            "size": found["size"].mean(),
+                            "hardest tenth": votes[found["tenth"] == 9].mean(),
+                            "correlation": scatter.correlation,
+                        }
+                    )
+    frame = pd.DataFrame(rows)
+    frame.to_csv(output / "sets.csv", index=False)
+    mean = frame.drop(columns="seed").groupby(["goal", "score", "arm"], sort=False).mean()
+    bound = bayes_accuracy(np.vstack([counts, counts_test]), random_state=0)
+    print(f"\n== sets\n{mean.round(3).to_string()}\nbest accuracy on one vote: {bound}")
+
+
+PARTS = {
+    "fashion": fashion,
+    "synthetic": synthetic,
+    "convergence": convergence,
+    "budget": budget,
+    "sets": sets,
+}
 
 
 def main() -> None:
