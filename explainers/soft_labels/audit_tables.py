@@ -104,11 +104,12 @@ def describe(audit: "SoftLabelAudit") -> list[str]:
     if len(gaps):
         gaps = gaps[(gaps["reference"] == "soft") & (gaps["metric"] == "kl")]
         gaps = gaps[(gaps["effect"] == "soft main") & gaps["estimate"].notna()]
-        for row in gaps.itertuples():
-            ends = "" if np.isnan(row.low) else f" [{row.low:+.3f}, {row.high:+.3f}]"
+        for group, *figures in gaps[["group", "estimate", "low", "high"]].to_numpy().tolist():
+            gap, low, high = (float(figure) for figure in figures)
+            between = "" if np.isnan(low) else f" [{low:+.3f}, {high:+.3f}]"
             lines.append(
-                f"group {row.group}: soft main effect on KL {row.estimate:+.3f}{ends} beside that "
-                "on all items"
+                f"group {group}: soft main effect on KL {gap:+.3f}{between} beside that on all "
+                "items"
             )
     held_out = audit.alignment_[audit.alignment_["items"] == "test"]
     if len(held_out):
