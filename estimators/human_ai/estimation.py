@@ -227,8 +227,9 @@ def estimate(raw: Raw, options: Options, start: Array | None = None) -> Estimate
     a, h = believed_capability(raw, options, human, capabilities, r)
 
     mean = np.average(raw.Z, axis=0, weights=raw.w) if raw.Z.shape[1] else np.zeros(0)
-    V = np.column_stack([np.ones(len(raw.y)), raw.Z - mean])
-    q = V.shape[1]
+    q = 1 + raw.Z.shape[1]
+    V = np.ones((len(raw.y), q))
+    V[:, 1:] = raw.Z - mean
     order: slice | NDArray[np.intp] = slice(None)
     if options.random_effects is not None:
         order = np.argsort(raw.codes, kind="stable")  # type: ignore[arg-type]
