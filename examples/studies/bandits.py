@@ -21,9 +21,14 @@ from equipoise.games import (
     AdaptiveHideEnv,
     BanditOverBandit,
     Corral,
+    DetectionAugmented,
+    DiscountedUCB,
     Exp3,
     Exp3S,
+    RestartOnDetect,
+    SlidingWindowUCB,
     StaticDynamicBandit,
+    StochasticSwitchingEnv,
     TrackAndExplore,
     TsallisINF,
     simulate,
@@ -149,6 +154,36 @@ def noise_table(quick: bool, jobs: int) -> pd.DataFrame:
     return pd.DataFrame(rows).drop(columns=["dynamic", "dynamic +-"])
 
 
+def jumping_noise_table(quick: bool, jobs: int) -> pd.DataFrame:
+    """Bernoulli losses whose means jump: loss beyond the best mean of each round."""
+    rows: list[dict[str, Any]] = []
+    for T, S in ((8000, 1), (8000, 8)) if quick else ((80_000, 1), (20_000, 8), (80_000, 8)):
+        learners = {
+            "detection over UCB": DetectionAugmented(A, horizon=T),
+            "detection over Tsallis-INF": DetectionAugmented(A, horizon=T, base=TsallisINF(A)),
+            "Exp3.S (S)": Exp3S(A, horizon=T, n_switches=S),
+            "sliding-window UCB (S)": SlidingWindowUCB(A, horizon=T, n_switches=S),
+            "discounted UCB (S)": DiscountedUCB(A, horizon=T, n_switches=S),
+            "restart on means": RestartOnDetect(A, horizon=T, detection="means"),
+            "Tsallis-INF": TsallisINF(A),
+            "static-dynamic exp": StaticDynamicBandit(
+                A, horizon=T, static_part="exp", change_tol=np.inf
+            ),
+        }
+        worlds = []
+        for k in range(2 if quick else 6):
+            means = np.random.default_rng(k).uniform(0.1, 0.9, size=(S, A))
+            env = StochasticSwitchingEnv(means, [T // S] * S)
+            result = simulate(learners, env, 4, 1, n_jobs=jobs, random_state=k, store_arms=True)
+            gaps = np.repeat(means - means.min(axis=1, keepdims=True), T // S, axis=0)
+            worlds.append(gaps[np.arange(T), result.arms].sum(axis=2).mean(axis=1))
+        regrets = np.array(worlds) / np.sqrt(S * A * T)
+        errors = 1.96 * regrets.std(axis=0, ddof=1) / np.sqrt(len(regrets))
+        for name, value, error in zip(learners, regrets.mean(axis=0), errors, strict=True):
+            rows.append({"learner": name, "T": T, "S": S, "dynamic": value, "dynamic +-": error})
+    return pd.DataFrame(rows)
+
+
 def arms_table(quick: bool, jobs: int) -> pd.DataFrame:
     """Sixteen arms."""
     T = 8000 if quick else 80_000
@@ -209,6 +244,7 @@ def main() -> None:
     tables: dict[str, Callable[[], pd.DataFrame]] = {
         "adversary": lambda: adversary_table(arguments.quick),
         "noise": lambda: noise_table(arguments.quick, arguments.jobs),
+        "jumping_noise": lambda: jumping_noise_table(arguments.quick, arguments.jobs),
         "arms": lambda: arms_table(arguments.quick, arguments.jobs),
         **{
             f"scaling_{kind}": partial(scaling_table, kind, arguments.quick, arguments.jobs)
