@@ -15,7 +15,7 @@ from equipoise.explainers import (
     ProductKernel,
     RBFFactor,
 )
-from equipoise.explainers.product_kernels import incomplete_statistics
+from equipoise.explainers.product_kernels import incomplete_statistics, pair_factors
 from equipoise.explainers.product_kernels.engines import LANES, lane_blocks, term_rows
 from equipoise.explainers.product_kernels.pair_factors import tiles
 
@@ -213,7 +213,8 @@ def test_many_features_in_small_tiles():
 @pytest.mark.parametrize(
     "options", [{"sides": "joint"}, {"estimator": "spectral", "n_draws": 30}, {"sides": "y"}]
 )
-def test_threads_change_nothing(pairs, options):
+def test_threads_change_nothing(pairs, options, monkeypatch):
+    monkeypatch.setattr(pair_factors, "_LARGEST_SIDE", LANES)  # three tiles
     one, two = (
         HSICShapleyExplainer(**options, n_jobs=n_jobs, random_state=0).fit(*pairs)
         for n_jobs in (None, 2)
