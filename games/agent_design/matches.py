@@ -110,8 +110,9 @@ def averaged_over_time(frame: pd.DataFrame, who: str, payoffs: Array) -> tuple[p
     """
     keys = ["match_id", who]
     frame = frame.reset_index(drop=True)
-    if frame["time"].isna().any():
-        raise ValueError("time holds missing values")
+    for name in (*keys, "time"):
+        if frame[name].isna().any():
+            raise ValueError(f"{name} holds missing values")
     if frame.duplicated([*keys, "time"]).any():
         k = int(frame.duplicated([*keys, "time"]).to_numpy().argmax())
         found = frame[[*keys, "time"]].iloc[k].tolist()
@@ -124,7 +125,9 @@ def averaged_over_time(frame: pd.DataFrame, who: str, payoffs: Array) -> tuple[p
     played = frame.groupby("match_id")["time"].nunique()
     rows = same.size()
     if (rows.to_numpy() != played.loc[rows.index.get_level_values(0)].to_numpy()).any():
-        raise ValueError("the stakeholders of a match must have payoffs at the same times")
+        raise ValueError(
+            "time numbers the rounds of a match: its stakeholders need payoffs at the same times"
+        )
     mean = pd.Series(payoffs).groupby([frame[k] for k in keys], sort=False).mean()
     return same[once].first().reset_index(), mean.to_numpy()
 

@@ -3,6 +3,7 @@
 import warnings
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import partial
 from html import escape
 from io import BytesIO
@@ -114,12 +115,21 @@ def certificate_line(game: AgentDesignGame, z: tuple[int, ...]) -> str:
     )
 
 
+def repeatable(game: AgentDesignGame) -> AgentDesignGame:
+    """The game, with a seed if it has none: a report reads the same each time."""
+    if game.random_state is not None:
+        return game
+    twin = copy(game)
+    twin.random_state = 0
+    return twin
+
+
 def drawn_summary(game: AgentDesignGame) -> tuple[pd.DataFrame, Array] | None:
     """Bootstrap intervals, and each profile's share of equilibria; None without enough matches."""
     cells = game._cells
     if cells is None or len(cells.values) * REPLICATES > LARGEST_DRAW or (cells.sizes == 1).any():
         return None
-    summary, shares = game._summary(REPLICATES, "keep")
+    summary, shares = repeatable(game)._summary(REPLICATES, "keep")
     return summary.set_index("quantity"), shares
 
 
@@ -287,9 +297,11 @@ def drawn_line(mediator: Any) -> str | None:
     sizes = [0 if game._cells is None else len(game._cells.values) for game in sources]
     if not mediator.feasible_ or not all(sizes) or sum(sizes) * REPLICATES > LARGEST_DRAW:
         return None
+    twin = copy(mediator)
+    twin.game_, twin._sources = repeatable(mediator.game_), [repeatable(game) for game in sources]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of single matches: the fit's summary counts
-        table = mediator.audit(REPLICATES, n_refit=0).set_index("quantity")
+        warnings.simplefilter("ignore", UserWarning)  # of single matches: data_lines tells counts
+        table = twin.audit(REPLICATES, n_refit=0).set_index("quantity")
     gain = table.loc["gain"]
     line = f"the certificate holds in {table.loc['certificate holds', 'lower']:.0%} of replicates"
     if np.isfinite(gain["lower"]):

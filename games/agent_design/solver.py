@@ -269,12 +269,13 @@ class MetaGameSolver(BaseEstimator):
             return both, True, {}
         if self.concept == "alpharank":
             pi, reducible, settled = alpha_rank(u, self.alpha, self.population)
-            return [pi], settled, {"reducible_": reducible, "left": "the iteration didn't settle"}
+            left = "the iteration didn't settle, or sets of profiles are nearly closed"
+            return [pi], settled, {"reducible_": reducible, "left": left}
         if self.concept == "ess":
             slack = max(tol, 1e-9 * payoff_range(u))
             stable, all_supports = stable_strategies(symmetric_matrix(u), slack)
-            found = [np.multiply.outer(x, x) for x in stable]
-            return found, all_supports, {"left": "of many designs, mixtures of at most 3"}
+            left = "of many designs, mixtures of at most 3"
+            return [np.multiply.outer(x, x) for x in stable], all_supports, {"left": left}
         if self.concept == "replicator":
             ends, shares, rest = replicate(symmetric_matrix(u), 200, 0, 1e-9)
             return [np.multiply.outer(x, x) for x in ends], rest, {"shares_": shares}
@@ -286,8 +287,8 @@ class MetaGameSolver(BaseEstimator):
                 )
             sides = [extreme_equilibrium(u, game.weights_, best) for best in (True, False)]
             return [product_policy(x) for x in sides], True, {}
-        policies, left = searched_equilibria(u, tol)
-        return policies, False, {"left": f"largest gain left {left:.1e}"}
+        policies, gap = searched_equilibria(u, tol)
+        return policies, False, {"left": f"largest gain left {gap:.1e}"}
 
     def predict(self, X: Any = None) -> list[Array]:
         """The joint distributions of the solutions.

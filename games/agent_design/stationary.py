@@ -24,6 +24,9 @@ Array = np.ndarray
 LARGEST_DENSE = 3000
 SWEEPS = 20_000
 SETTLED = 1e-11
+ROUNDING = 1e-14
+#: Moves less likely than this among a profile's moves don't connect sets of profiles in practice.
+RARE = 1e-9
 
 
 def fixation_log_probability(x: Array, population: int) -> Array:
@@ -50,7 +53,8 @@ def eliminate(P: Array) -> tuple[Array, bool]:
             share = P[r, k] / total
             P[r, k] = share
             if share > 0.0:
-                P[r, :k] += share * P[k, :k]
+                for c in range(k):
+                    P[r, c] += share * P[k, c]
     pi[0] = 1.0
     for k in range(1, M):
         for r in range(k):
@@ -85,20 +89,39 @@ def eliminated(rates: sp.csr_array) -> tuple[Array, bool]:
     return found, ok and bool(np.isfinite(found).all())
 
 
+def closed_classes(rates: sp.csr_array) -> tuple[Array, Array]:
+    """The class of each state, and the classes that can't be left."""
+    n_classes, label = connected_components(rates, connection="strong")
+    start, stop = rates.nonzero()
+    left = np.zeros(n_classes, dtype=bool)
+    left[label[start[label[start] != label[stop]]]] = True
+    return label, np.flatnonzero(~left)
+
+
+def nearly_reducible(rates: sp.csr_array, out: Array) -> bool:
+    """Whether sets of profiles are left so rarely that an iteration can't see it."""
+    likely = sp.csr_array(sp.diags_array(1.0 / out) @ rates)
+    likely.data[likely.data < RARE] = 0.0
+    likely.eliminate_zeros()
+    return len(closed_classes(likely)[1]) > 1
+
+
 def iterated(rates: sp.csr_array) -> tuple[Array, bool]:
     """The stationary distribution of an irreducible sparse chain, and whether it settled."""
     M = rates.shape[0]
     if M == 1:
         return np.ones(1), True
     columns, out = sp.csc_array(rates), np.asarray(rates.sum(axis=1)).ravel()
-    pi, before = np.full(M, 1.0 / M), np.inf
+    sure = not nearly_reducible(rates, out)
+    pi, before, calm = np.full(M, 1.0 / M), np.inf, 0
     for _ in range(SWEEPS):
         change = sweep(columns.indptr, columns.indices, columns.data, out, pi)
         # If changes go on to shrink by change / before a sweep, so much is still to come.
-        if change == 0 or (
-            change < before < np.inf and change * change / (before - change) <= SETTLED
-        ):
-            return pi, True
+        small = change < before < 1e-3 and change * change / (before - change) <= SETTLED
+        # Three times in a row: fast modes that die may hide a slow one for a sweep.
+        calm = calm + 1 if small or change <= ROUNDING else 0
+        if calm == 3:
+            return pi, sure
         before = change
     return pi, False
 
@@ -146,11 +169,7 @@ def stationary_distribution(log_rates: sp.csr_array) -> tuple[Array, bool, bool]
     rates = sp.csr_array(log_rates, copy=True)
     rates.data = np.exp(rates.data - top) if np.isfinite(top) else np.zeros_like(rates.data)
     rates.eliminate_zeros()
-    n_classes, label = connected_components(rates, connection="strong")
-    start, stop = rates.nonzero()
-    left = np.zeros(n_classes, dtype=bool)
-    left[label[start[label[start] != label[stop]]]] = True
-    closed = np.flatnonzero(~left)
+    label, closed = closed_classes(rates)
     weights = absorption(rates, label, closed) if len(closed) > 1 else np.ones(1)
     solve: Callable[[sp.csr_array], tuple[Array, bool]]
     found, exact = np.zeros(M), True

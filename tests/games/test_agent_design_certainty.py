@@ -327,6 +327,10 @@ def test_reports():
     assert html.count("<img") == 2
     assert html.count("<table") == 4
     assert answer.to_frame()["equilibrium_share"].between(0, 1).all()
+    unseeded = AgentDesignGame().fit(log())
+    pd.testing.assert_frame_equal(unseeded.explain().to_frame(), unseeded.explain().to_frame())
+    unsure = SubsidyMediator().fit(unseeded)
+    assert str(unsure.explain()) == str(unsure.explain())
     known = AgentDesignGame.from_payoffs(game.payoffs_)
     assert "equilibrium_share" not in known.explain().to_frame()
     mediator = SubsidyMediator(margin=0.5).fit(game)

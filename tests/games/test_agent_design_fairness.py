@@ -250,6 +250,28 @@ def test_rare_exits_do_not_fool_the_iteration(monkeypatch):
     np.testing.assert_allclose(sparse, alpha_rank(u, 1.0, 50)[0], atol=1e-9)
 
 
+def test_many_equilibria_far_apart(monkeypatch):
+    monkeypatch.setattr(stationary, "LARGEST_DENSE", 0)
+    # All five are left at rates of e^-147; in truth (400 digits) each has a fifth.
+    place = np.arange(5)
+    M = -3.0 * np.abs(place[:, None] - place[None, :]) + np.where(place == 4, 1.0, 0.0)
+    found, _, exact = alpha_rank(np.array([M, M.T]), 1.0, 50)
+    assert exact
+    np.testing.assert_allclose(np.diag(found), 0.2, atol=1e-8)
+
+
+def test_nearly_closed_sets_of_profiles_are_noticed():
+    import scipy.sparse as sp
+
+    # Two pairs of states, with a way from one to the other that is hardly ever taken.
+    rates = np.array([[0, 1, 1e-14, 0], [1, 0, 0, 0], [2e-14, 0, 0, 1], [0, 0, 1, 0]], dtype=float)
+    found, exact = stationary.iterated(sp.csr_array(rates))
+    assert not exact
+    found, exact = stationary.eliminated(sp.csr_array(rates))
+    assert exact
+    np.testing.assert_allclose(found, [1 / 3, 1 / 3, 1 / 6, 1 / 6], rtol=1e-9)
+
+
 def test_a_rank_that_does_not_settle_says_so(monkeypatch):
     monkeypatch.setattr(stationary, "LARGEST_DENSE", 0)
     monkeypatch.setattr(stationary, "SWEEPS", 2)
