@@ -35,12 +35,9 @@ MANY = 50_000
 
 def check_weight(sample_weight: Any, n: int) -> np.ndarray:
     """Weights of the samples, non-negative and not all zero; ones if there are none."""
-    weight = _check_sample_weight(
+    return _check_sample_weight(
         sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
     )
-    if not weight.sum() > 0:
-        raise ValueError("sample_weight is zero for all samples")
-    return weight
 
 
 def check_sizes(sizes: Any) -> tuple[int, ...]:
