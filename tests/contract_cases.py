@@ -74,6 +74,20 @@ def mixture() -> tuple[np.ndarray]:
     return (rng.dirichlet(np.ones(3), size=60) @ W + 0.05 * rng.normal(size=(60, 3)),)
 
 
+def opinions() -> tuple[np.ndarray, np.ndarray]:
+    """A ring of eight users with a chord, and their opinions."""
+    A = np.roll(np.eye(8), 1, axis=1) + np.roll(np.eye(8), -1, axis=1)
+    A[0, 4] = 1.0
+    return A, np.linspace(0.2, 0.7, 8)
+
+
+def nudged_opinions(cls: type) -> Any:
+    """Opinions, half of them edited."""
+    from equipoise.games import AffineMediator
+
+    return cls(expression=AffineMediator(0.9, 0.05), adoption=0.5, random_state=0)
+
+
 def equations() -> tuple[Any]:
     """A two-player system of min and max equations, absolutely halting."""
     from equipoise.games import LEMM
@@ -260,6 +274,9 @@ CASES: dict[str, Case] = {
         fit=harmonic_game,
         explain=lambda args: (),
         sklearn_checks=False,
+    ),
+    "MediatedOpinionDynamics": Case(
+        make=nudged_opinions, fit=opinions, explain=lambda args: (), sklearn_checks=False
     ),
     "FTRLPlus": Case(
         make=lambda cls: cls(init="random", max_iter=200, random_state=0),
