@@ -112,7 +112,8 @@ def block_least_index(
     Returns
     -------
     Run
-        Status 'optimal', 'max_iter' or 'singular'; `n_iter` counts the switches outside blocks,
+        Status 'optimal', 'max_iter', 'singular', or 'cycle' where a policy comes back (rounding
+        has made a block disagree with the whole); `n_iter` counts the switches outside blocks,
         `n_switches` those inside too.
     """
     owner, rng = owners(problem), check_random_state(random_state)
@@ -121,6 +122,7 @@ def block_least_index(
     policy = policy.copy()
     run = Run(np.zeros(problem.n), policy, "max_iter")
     size = problem.n
+    seen: set[bytes] = set()
     while True:
         try:
             block = largest_block(problem, policy, order, size)
@@ -152,6 +154,10 @@ def block_least_index(
         if max_switches is not None and run.n_iter >= max_switches:
             run.message = f"stopped after {run.n_iter} switches"
             return run
+        if (key := policy.tobytes()) in seen:
+            run.status, run.message = "cycle", f"a policy came back after {run.n_iter} switches"
+            return run
+        seen.add(key)
         i = int(owner[row])
         policy[i] = row - problem.indptr[i]
         run.n_iter += 1
