@@ -86,7 +86,8 @@ held = {
 }
 held["robust"] = SubsidyMediator((target, target), robust=True).fit(estimate)
 shares = [
-    m.audit(500, n_refit=0).set_index("quantity").loc["certificate holds", "lower"] for m in held.values()
+    m.audit(500, n_refit=0).set_index("quantity").loc["certificate holds", "lower"]
+    for m in held.values()
 ]
 bars = right.bar(list(held), shares, color=COLORS[0])
 right.bar_label(bars, [f"costs {m.cost_:.2f}" for m in held.values()], fontsize=8)
