@@ -222,7 +222,8 @@ class ProjectionMLPClassifier(ClassifierMixin, ProjectionMLP):
     References
     ----------
     .. [1] C. Jambe, "PTorch: narrowing the gap between projection and gradient-based learning",
-    2026. .. [2] A. Bergmeister et al., "A projection-based framework for gradient-free and parallel
+           2026.
+    .. [2] A. Bergmeister et al., "A projection-based framework for gradient-free and parallel
            learning", arXiv 2506.05878.
     .. [3] V. Elser, "Learning without loss", arXiv 1911.00493.
 
@@ -534,7 +535,8 @@ class ProjectionMLPRegressor(RegressorMixin, ProjectionMLP):
     References
     ----------
     .. [1] C. Jambe, "PTorch: narrowing the gap between projection and gradient-based learning",
-    2026. .. [2] V. Elser, "Learning without loss", arXiv 1911.00493.
+           2026.
+    .. [2] V. Elser, "Learning without loss", arXiv 1911.00493.
 
     Examples
     --------
