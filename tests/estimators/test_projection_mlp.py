@@ -321,6 +321,13 @@ def test_fitted_attributes():
     assert (model.signal_curve_[:, 0] < model.signal_curve_[:, 1]).all()
 
 
+def test_balanced_weights_let_narrow_layers_learn():
+    """The same net with alpha = 1 gets 0.72 here, and 0.98 with one layer of 64."""
+    X, y = make_moons(400, noise=0.15, random_state=0)
+    model = ProjectionMLPClassifier((16, 16), alpha="auto", max_epochs=80, random_state=0)
+    assert model.fit(X, y).score(X, y) > 0.94
+
+
 def test_explanation_names_the_signal_of_each_layer(digits):
     X, _, y, _ = digits
     report = ProjectionMLPClassifier((16,) * 5, max_epochs=2, random_state=0).fit(X, y).explain()

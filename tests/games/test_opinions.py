@@ -560,6 +560,17 @@ def test_large_sparse_network_in_each_way():
         assert np.abs(found.equilibrium_ - exact.equilibrium_).max() <= 2e-10
 
 
+def test_multigrid_on_a_grid_with_little_stubbornness():
+    pytest.importorskip("pyamg")
+    grid = nx.to_scipy_sparse_array(nx.grid_2d_graph(30, 30), format="csr", dtype=float)
+    s = np.random.RandomState(0).uniform(size=900)
+    options = {"stubbornness": 1e-4, "expression": AffineMediator(bias=1e-5), "bounds": (-1, 2)}
+    plain = MediatedOpinionDynamics(**options, solver="cg").fit(grid, s)
+    found = MediatedOpinionDynamics(**options, solver="amg").fit(grid, s)
+    np.testing.assert_allclose(found.equilibrium_, plain.equilibrium_, atol=2e-10)
+    assert found.n_iter_ < plain.n_iter_ / 5
+
+
 # Simulation
 
 
@@ -661,6 +672,20 @@ def test_same_network_from_everything():
     assert OpinionNetwork(CLUB).is_symmetric
     assert not OpinionNetwork(A).is_symmetric
     assert OpinionNetwork.from_graph([("ann", 0.5)]).nodes == ["ann", 0.5]  # any name will do
+
+
+def test_igraph():
+    igraph = pytest.importorskip("igraph")
+    rows = [(u, v, w) for u, v, w in KARATE.edges(data="weight")]
+    graph = igraph.Graph.TupleList(rows, weights=True)
+    network = OpinionNetwork.from_graph(graph)
+    order = [network.nodes.index(i) for i in KARATE]
+    expected = OpinionNetwork.from_graph(KARATE).weights.toarray()
+    np.testing.assert_allclose(network.weights.toarray()[np.ix_(order, order)], expected)
+    one_way = igraph.Graph(n=3, edges=[(0, 1), (1, 2), (2, 2)], directed=True)
+    np.testing.assert_array_equal(
+        OpinionNetwork.from_graph(one_way).weights.toarray(), [[0, 1, 0], [0, 0, 1], [0, 0, 1]]
+    )
 
 
 @pytest.mark.parametrize(
